@@ -1,0 +1,98 @@
+"""Logical and physical token blocks (mirrors ``vllm/block.py``).
+
+A sequence is cut into **logical blocks** of ``block_size`` tokens, numbered from 0: block i
+holds its tokens ``i * block_size`` up to ``(i + 1) * block_size``.  A **physical block** is a
+place in one of the two KV cache pools.  The block manager's *block table* says which physical
+block holds which logical one; neighbours in a sequence need not be neighbours in the pool.
+
+vLLM stores the logical blocks beside the tokens.  Here they are a view, cut from the tokens
+when somebody looks (`Sequence.logical_token_blocks`): the engine itself needs only their number.
+"""
+
+from dataclasses import dataclass
+
+from minivllm.utils import Device
+
+DEFAULT_LAST_ACCESSED_TIME = -1.0
+
+
+@dataclass(frozen=True)
+class LogicalTokenBlock:
+    """A run of up to `block_size` neighbouring tokens of one sequence.
+
+    Attributes
+    ----------
+    block_number : int
+        Index in the sequence, from 0.
+    block_size : int
+        Number of slots.
+    token_ids : tuple of int
+        The tokens in it; fewer than `block_size` in a sequence's last block.
+    """
+
+    block_number: int
+    block_size: int
+    token_ids: tuple[int, ...]
+
+    @property
+    def num_tokens(self) -> int:
+        """How many slots are filled."""
+        return len(self.token_ids)
+
+    def is_empty(self) -> bool:
+        """Return True if no slot is filled."""
+        return not self.token_ids
+
+    def is_full(self) -> bool:
+        """Return True if every slot is filled."""
+        return self.num_tokens == self.block_size
+
+    def get_num_empty_slots(self) -> int:
+        """Return how many tokens still fit."""
+        return self.block_size - self.num_tokens
+
+    def get_token_ids(self) -> list[int]:
+        """Return the tokens in it."""
+        return list(self.token_ids)
+
+    def get_last_token_id(self) -> int:
+        """Return the last token in it."""
+        return self.token_ids[-1]
+
+
+@dataclass(eq=False, slots=True)
+class PhysicalTokenBlock:
+    """A place for `block_size` tokens' keys and values in one of the two pools.
+
+    Attributes
+    ----------
+    device : Device
+        Which pool.
+    block_number : int
+        Index in that pool.
+    block_size : int
+        Number of slots.
+    block_hash : int
+        Key of its content in the prefix cache (-1 without prefix caching).
+    num_hashed_tokens : int
+        How many tokens, from the start of the sequence, that key covers.
+    ref_count : int
+        How many block tables list it.
+    last_accessed : float
+        When it was last part of a batch; the evictor takes the oldest.
+    computed : bool
+        True once its keys and values are in the cache.
+    """
+
+    device: Device
+    block_number: int
+    block_size: int
+    block_hash: int = -1
+    num_hashed_tokens: int = 0
+    ref_count: int = 0
+    last_accessed: float = DEFAULT_LAST_ACCESSED_TIME
+    computed: bool = False
+
+
+# Logical block i of a sequence lives in physical block ``table[i]``.
+BlockTable = list[PhysicalTokenBlock]

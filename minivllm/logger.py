@@ -1,0 +1,21 @@
+"""Logging (mirrors ``vllm/logger.py``): one format, warnings and above on stderr.
+
+``MINIVLLM_LOGGING_LEVEL`` (DEBUG, INFO, WARNING, ...) says how much is shown.
+"""
+
+import logging
+import os
+import sys
+
+_FORMAT = "%(levelname)s %(asctime)s %(filename)s:%(lineno)d] %(message)s"
+
+
+def init_logger(name: str) -> logging.Logger:
+    """Return the logger called `name`; the first call gives the package its handler."""
+    root = logging.getLogger("minivllm")
+    if not root.handlers:
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter(_FORMAT, datefmt="%m-%d %H:%M:%S"))
+        root.addHandler(handler)
+        root.setLevel(os.environ.get("MINIVLLM_LOGGING_LEVEL", "WARNING").upper())
+    return logging.getLogger(name)
