@@ -1,0 +1,66 @@
+"""The ``minivllm`` command: finds the sub-command and hands it the rest of the line.
+
+A sub-command is a module with ``main(argv) -> exit code``, imported only when it is asked for,
+so that ``minivllm --help`` is quick.  Errors of the user's making (`ValueError`,
+`FileNotFoundError`) are raised where they are found and become one line on stderr here.
+
+Exit codes: 0 all well, 1 the answer is "no" (traces differ, a prompt was refused), 2 bad input,
+130 interrupted.
+"""
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from minivllm.version import __version__
+
+
+class Command(NamedTuple):
+    """Where a sub-command lives, and what ``minivllm --help`` says of it."""
+
+    module: str
+    help: str
+
+
+COMMANDS = {
+    "simulate": Command("minivllm.cli.simulate",
+                        "schedule a workload with a stand-in model, like vLLM, block for block"),
+    "bench": Command("minivllm.cli.bench", "measure: bench scheduler"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``minivllm`` with the arguments `argv` (default: the process's own)."""
+    argv = list(sys.argv[1:] if argv is None else argv)
+    if not argv or argv[0] not in COMMANDS:
+        _parser().parse_args(argv or ["--help"])
+        return 2
+    try:
+        exit_code: int = importlib.import_module(COMMANDS[argv[0]].module).main(argv[1:])
+        sys.stdout.flush()
+        return exit_code
+    except (ValueError, FileNotFoundError) as error:
+        print(f"minivllm {argv[0]}: error: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        # The reader (`head`, a pager) has gone.  Python's own flush at exit must not fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    """Return the parser of what stands before a sub-command; it knows them by name only."""
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:{width}}  {command.help}" for name, command in COMMANDS.items()]
+    parser = argparse.ArgumentParser(
+        prog="minivllm", formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="A NumPy reference of vLLM's V0 engine.",
+        epilog="\n".join(["commands:", *lines, "", "minivllm COMMAND --help says more."]))
+    parser.add_argument("--version", action="version", version=f"minivllm {__version__}")
+    parser.add_argument("command", metavar="COMMAND", choices=COMMANDS, help="one of those below")
+    return parser
