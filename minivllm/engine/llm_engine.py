@@ -62,7 +62,7 @@ class LLMEngine:
     ----------
     model_config, cache_config, scheduler_config
         The settings; see `minivllm.config`.
-    executor_class : type of ExecutorBase
+    executor_class : type of ExecutorBase, or a callable that makes one
         Who runs a step: `CPUExecutor` for real, `SimulatedExecutor` with a stand-in model.
     log_stats : bool
         Print a line of statistics every few seconds.
@@ -79,7 +79,7 @@ class LLMEngine:
         model_config: ModelConfig,
         cache_config: CacheConfig,
         scheduler_config: SchedulerConfig,
-        executor_class: type[ExecutorBase] = CPUExecutor,
+        executor_class: Callable[..., ExecutorBase] = CPUExecutor,
         log_stats: bool = False,
         *,
         block_manager: type[BlockSpaceManager] | None = None,
@@ -118,6 +118,10 @@ class LLMEngine:
                    log_stats=not engine_args.disable_log_stats, **kwargs)
 
     def _initialize_kv_caches(self) -> None:
+        if self.scheduler_config.embedding_mode:
+            # Pooling requests keep nothing.
+            self.cache_config.num_gpu_blocks = self.cache_config.num_cpu_blocks = 0
+            return
         num_gpu_blocks, num_cpu_blocks = self.model_executor.determine_num_available_blocks()
         self.cache_config.num_gpu_blocks = num_gpu_blocks
         self.cache_config.num_cpu_blocks = num_cpu_blocks
@@ -135,6 +139,13 @@ class LLMEngine:
         if self.tokenizer is None:
             raise ValueError("there is no tokenizer: skip_tokenizer_init is True.")
         return self.tokenizer
+
+    def _get_eos_token_id(self) -> int | None:
+        if self.tokenizer is not None:
+            return self.tokenizer.eos_token_id
+        # The stand-in model of a simulation has no tokenizer, but an end-of-sequence token.
+        eos_token_id = self.model_config.hf_config.get("eos_token_id")
+        return eos_token_id if isinstance(eos_token_id, int) else None
 
     def get_model_config(self) -> ModelConfig:
         """Return the model's settings."""
@@ -181,7 +192,7 @@ class LLMEngine:
         """Queue what `process_model_inputs` has checked."""
         if request_id in self._unfinished:
             raise ValueError(f"there is an unfinished request called {request_id!r} already.")
-        eos_token_id = None if self.tokenizer is None else self.tokenizer.eos_token_id
+        eos_token_id = self._get_eos_token_id()
         seq = Sequence(next(self.seq_counter), inputs, self.cache_config.block_size, eos_token_id)
         seq_group = SequenceGroup(request_id, [seq],
                                   self.clock() if arrival_time is None else arrival_time)
@@ -205,6 +216,10 @@ class LLMEngine:
         request_ids = [request_id] if isinstance(request_id, str) else list(request_id)
         self.scheduler.abort_seq_group(request_ids)
         self._unfinished.difference_update(request_ids)
+
+    def has_request(self, request_id: str) -> bool:
+        """Return whether an unfinished request has this id."""
+        return request_id in self._unfinished
 
     def get_num_unfinished_requests(self) -> int:
         """Return how many requests wait, run or are swapped out."""

@@ -9,14 +9,21 @@ from minivllm.worker.worker import Worker
 
 
 class CPUExecutor(ExecutorBase):
-    """One worker that holds the model and the KV cache."""
+    """One worker that holds the model and the KV cache.
+
+    Parameters
+    ----------
+    model : optional
+        A loaded model to share; default: read the weights that `model_config` names.
+    """
 
     def __init__(self, model_config: ModelConfig, cache_config: CacheConfig,
-                 scheduler_config: SchedulerConfig, attention_backend: Any = None) -> None:
+                 scheduler_config: SchedulerConfig, attention_backend: Any = None,
+                 model: Any = None) -> None:
         super().__init__(model_config, cache_config, scheduler_config, attention_backend)
         self.driver_worker = Worker(model_config, cache_config, scheduler_config,
                                     attention_backend)
-        self.driver_worker.load_model()
+        self.driver_worker.load_model(model)
 
     def determine_num_available_blocks(self) -> tuple[int, int]:
         """Return how many blocks the configured spaces hold."""

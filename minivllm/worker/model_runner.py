@@ -106,9 +106,10 @@ class ModelRunner:
         self.attn_backend = attn_backend
         self.model: Any = None
 
-    def load_model(self) -> None:
-        """Read the weights."""
-        self.model = get_model(self.model_config)
+    def load_model(self, model: Any = None) -> None:
+        """Read the weights, or share those of a `model` that is loaded already."""
+        self.model = get_model(self.model_config) if model is None else model
+        set_attn_backend(self.model, self.attn_backend)
 
     def execute_model(self, seq_group_metadata_list: list[SequenceGroupMetadata],
                       kv_caches: list[NDArray[np.float32]]) -> list[SequenceGroupOutput]:

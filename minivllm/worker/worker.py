@@ -6,6 +6,7 @@ from minivllm.attention.selector import get_attn_backend
 from minivllm.config import CacheConfig, ModelConfig, SchedulerConfig
 from minivllm.sequence import ExecuteModelRequest, SequenceGroupOutput
 from minivllm.worker.cache_engine import CacheEngine
+from minivllm.worker.embedding_model_runner import EmbeddingModelRunner
 from minivllm.worker.model_runner import ModelRunner
 
 
@@ -17,12 +18,13 @@ class Worker:
         self.model_config = model_config
         self.cache_config = cache_config
         self.attn_backend = get_attn_backend(attention_backend, model_config)
-        self.model_runner = ModelRunner(model_config, cache_config, self.attn_backend)
+        runner = EmbeddingModelRunner if scheduler_config.embedding_mode else ModelRunner
+        self.model_runner = runner(model_config, cache_config, self.attn_backend)
         self.cache_engine: CacheEngine | None = None
 
-    def load_model(self) -> None:
-        """Read the weights."""
-        self.model_runner.load_model()
+    def load_model(self, model: Any = None) -> None:
+        """Read the weights, or share those of a `model` that is loaded already."""
+        self.model_runner.load_model(model)
 
     def determine_num_available_blocks(self) -> tuple[int, int]:
         """Return how many blocks the configured spaces hold, unless numbers are given."""
