@@ -26,6 +26,8 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
+    "generate": Command("minivllm.cli.generate", "continue prompts, as they are given"),
+    "chat": Command("minivllm.cli.chat", "ask a model that has a chat template"),
     "simulate": Command("minivllm.cli.simulate",
                         "schedule a workload with a stand-in model, like vLLM, block for block"),
     "bench": Command("minivllm.cli.bench", "measure: bench scheduler"),
