@@ -109,7 +109,6 @@ class ModelRunner:
     def load_model(self, model: Any = None) -> None:
         """Read the weights, or share those of a `model` that is loaded already."""
         self.model = get_model(self.model_config) if model is None else model
-        set_attn_backend(self.model, self.attn_backend)
 
     def execute_model(self, seq_group_metadata_list: list[SequenceGroupMetadata],
                       kv_caches: list[NDArray[np.float32]]) -> list[SequenceGroupOutput]:
@@ -170,6 +169,7 @@ class ModelRunner:
             slots.append(slot)
         starts = np.concatenate([[0], np.cumsum(lengths[:len(prefills)])]).astype(np.int32)
         attn_metadata = AttentionMetadata(
+            backend=self.attn_backend,
             num_prefills=len(prefills),
             num_prefill_tokens=int(starts[-1]),
             num_decode_tokens=len(decodes),
@@ -177,7 +177,8 @@ class ModelRunner:
             seq_lens=seq_lens,
             context_lens=context_lens,
             query_start_loc=starts,
-            block_tables=block_tables)
+            block_tables=block_tables,
+            backend=self.attn_backend)
         token_ids = [token_id for seq in seqs for token_id in seq.token_ids]
         return ModelInput(np.array(token_ids, dtype=np.int64),
                           np.concatenate(positions) if positions else np.zeros(0, np.int64),
