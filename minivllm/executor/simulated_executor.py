@@ -118,10 +118,12 @@ class SimulatedExecutor(ExecutorBase):
         if params.use_beam_search:
             return self._beams(metadata.seq_data, params.best_of)
         num_samples = params.best_of if _is_first_sampling(metadata) else 1
-        return [_output(seq_id, *self.model.token_and_logprob(prefix_crc, j))
-                for seq_id, data in metadata.seq_data.items()
-                for prefix_crc in (self._crc(seq_id, data),)
-                for j in range(num_samples)]
+        samples = []
+        for seq_id, data in metadata.seq_data.items():
+            prefix_crc = self._crc(seq_id, data)
+            samples += [_output(seq_id, *self.model.token_and_logprob(prefix_crc, j))
+                        for j in range(num_samples)]
+        return samples
 
     def _beams(self, seq_data: dict[int, SequenceData], width: int) -> list[SequenceOutput]:
         """Return the ``2 * width`` best candidates of all sequences together."""

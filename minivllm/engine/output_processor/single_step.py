@@ -57,39 +57,44 @@ class SingleStepOutputProcessor:
         A prompt that is computed a second time, after a preemption, brings entries again that
         are there already; those are left out.
         """
-        if output.prompt_logprobs is None:
+        params = seq_group.sampling_params
+        if params is None or output.prompt_logprobs is None:
             return
         if seq_group.prompt_logprobs is None:
             # Nothing comes before the first token.
             seq_group.prompt_logprobs = [None]
         new_logprobs = _without_known(seq_group, output.prompt_logprobs)
-        if self.detokenizer and seq_group.sampling_params.detokenize:
+        if self.detokenizer and params.detokenize:
             self.detokenizer.decode_prompt_logprobs_inplace(seq_group, new_logprobs)
         seq_group.prompt_logprobs.extend(new_logprobs)
 
     def process_outputs(self, seq_group: SequenceGroup,
                         output: CompletionSequenceGroupOutput) -> None:
         """Continue the group's running sequences with the tokens sampled for them."""
-        if seq_group.sampling_params.use_beam_search:
-            self.process_beams(seq_group, output.samples)
+        params = seq_group.sampling_params
+        if params is None:
+            raise InternalError(f"request {seq_group.request_id}: tokens for a pooling request.")
+        if params.use_beam_search:
+            self.process_beams(seq_group, output.samples, params)
         else:
-            self.process_samples(seq_group, output.samples)
+            self.process_samples(seq_group, output.samples, params)
 
-    def process_samples(self, seq_group: SequenceGroup, samples: list[SequenceOutput]) -> None:
+    def process_samples(self, seq_group: SequenceGroup, samples: list[SequenceOutput],
+                        params: SamplingParams) -> None:
         """Plain sampling: every sample lives on."""
-        self._keep(seq_group, self._continue(seq_group, samples))
+        self._keep(seq_group, self._continue(seq_group, samples, params))
 
-    def process_beams(self, seq_group: SequenceGroup, samples: list[SequenceOutput]) -> None:
+    def process_beams(self, seq_group: SequenceGroup, samples: list[SequenceOutput],
+                      params: SamplingParams) -> None:
         """Beam search: the best `best_of` finished and the best `best_of` running live on."""
         earlier = [Candidate(seq, None) for seq in seq_group.get_finished_seqs()]
-        new = self._continue(seq_group, samples)
-        kept, dropped = select_beams(earlier + new, seq_group.sampling_params,
-                                     self.scheduler_config.max_model_len)
+        new = self._continue(seq_group, samples, params)
+        kept, dropped = select_beams(earlier + new, params, self.scheduler_config.max_model_len)
         self._keep(seq_group, kept)
         self._drop(seq_group, dropped)
 
-    def _continue(self, seq_group: SequenceGroup,
-                  samples: list[SequenceOutput]) -> list[Candidate]:
+    def _continue(self, seq_group: SequenceGroup, samples: list[SequenceOutput],
+                  params: SamplingParams) -> list[Candidate]:
         """Append the samples; of several of one parent, all but the last go to forks of it."""
         samples_of: dict[int, list[SequenceOutput]] = {}
         for sample in samples:
@@ -103,9 +108,9 @@ class SingleStepOutputProcessor:
             for sample in forked:
                 # Forked before the parent itself moves on.
                 child = parent.fork(next(self.seq_counter))
-                self._append(child, sample, seq_group.sampling_params)
+                self._append(child, sample, params)
                 children.append(Candidate(child, parent))
-            self._append(parent, last, seq_group.sampling_params)
+            self._append(parent, last, params)
             children.append(Candidate(parent, parent))
         return children
 
