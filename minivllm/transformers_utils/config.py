@@ -1,10 +1,21 @@
-"""Reading ``config.json`` (mirrors ``vllm/transformers_utils/config.py``)."""
+"""Reading ``config.json`` (mirrors ``vllm/transformers_utils/config.py``).
 
+Families name the same things differently, leave out what is their library's default, and write
+rotary embeddings in an old form (``rope_theta``, ``rope_scaling``) or a new one
+(``rope_parameters``).  Here all get the names and the form that Llama has in transformers 4; the
+table `FAMILIES` says how.  A new architecture needs a row there.
+"""
+
+import difflib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 
 class PretrainedConfig:
-    """The values of a ``config.json`` as attributes."""
+    """The values of a ``config.json`` as attributes, under one name for all families."""
 
     def __init__(self, **values: Any) -> None:
         self.__dict__.update(values)
@@ -15,3 +26,187 @@ class PretrainedConfig:
     def get(self, name: str, default: Any = None) -> Any:
         """Return the value of `name`, or `default` if there is none."""
         return self.__dict__.get(name, default)
+
+
+@dataclass(frozen=True)
+class Family:
+    """How an architecture's ``config.json`` differs from Llama's.
+
+    Attributes
+    ----------
+    names : dict of str to str
+        Our name -> its name.
+    defaults : dict of str to Any
+        Values that its library assumes where the file has none, by our names.
+    """
+
+    names: dict[str, str] = field(default_factory=dict)
+    defaults: dict[str, Any] = field(default_factory=dict)
+
+
+_LLAMA_DEFAULTS: dict[str, Any] = {
+    "hidden_act": "silu",
+    "max_position_embeddings": 2048,
+    "rms_norm_eps": 1e-6,
+    "tie_word_embeddings": False,
+    "attention_bias": False,
+    "mlp_bias": False,
+    "rope_theta": 10000.0,
+}
+FAMILIES: dict[str, Family] = {
+    "LlamaForCausalLM": Family(defaults=_LLAMA_DEFAULTS),
+    "MistralForCausalLM": Family(defaults=_LLAMA_DEFAULTS | {
+        "max_position_embeddings": 4096 * 32, "num_key_value_heads": 8, "sliding_window": 4096}),
+    "Qwen2ForCausalLM": Family(defaults=_LLAMA_DEFAULTS | {
+        "max_position_embeddings": 32768, "num_key_value_heads": 32, "use_sliding_window": False,
+        "sliding_window": 4096, "max_window_layers": 28}),
+    "Qwen3ForCausalLM": Family(defaults=_LLAMA_DEFAULTS | {
+        "max_position_embeddings": 32768, "num_key_value_heads": 32, "head_dim": 128,
+        "use_sliding_window": False, "sliding_window": 4096, "max_window_layers": 28}),
+    "OPTForCausalLM": Family(
+        names={"intermediate_size": "ffn_dim", "hidden_act": "activation_function"},
+        defaults={"hidden_act": "relu", "max_position_embeddings": 2048,
+                  "tie_word_embeddings": True, "enable_bias": True, "do_layer_norm_before": True,
+                  "layer_norm_elementwise_affine": True, "_remove_final_layer_norm": False}),
+    "GPT2LMHeadModel": Family(
+        names={"hidden_size": "n_embd", "num_hidden_layers": "n_layer",
+               "num_attention_heads": "n_head", "max_position_embeddings": "n_positions",
+               "intermediate_size": "n_inner", "hidden_act": "activation_function"},
+        defaults={"hidden_act": "gelu_new", "max_position_embeddings": 1024,
+                  "layer_norm_epsilon": 1e-5, "tie_word_embeddings": True}),
+}
+_REQUIRED = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
+
+
+def get_config(path: Path) -> PretrainedConfig:
+    """Read the configuration of a model directory.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no ``config.json``.
+    ValueError
+        If it is broken, lacks a key, or is of an architecture that is not supported.
+    """
+    file = Path(path) / "config.json"
+    if not file.is_file():
+        raise FileNotFoundError(f"{path} is no model directory: it has no config.json.")
+    return normalize_config(_read_json(file), str(file))
+
+
+def get_generation_config(path: Path) -> dict[str, Any]:
+    """Return the contents of ``generation_config.json``, or nothing if there is no such file."""
+    file = Path(path) / "generation_config.json"
+    return _read_json(file) if file.is_file() else {}
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    try:
+        values = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{file} is not valid JSON: {error}.") from error
+    if not isinstance(values, dict):
+        raise ValueError(f"{file} should hold an object, it holds {type(values).__name__}.")
+    return values
+
+
+def check_architecture(architectures: Iterable[str] | None, supported: Iterable[str],
+                       source: str = "config.json") -> str:
+    """Return the first architecture that is supported.
+
+    Raises
+    ------
+    ValueError
+        If none is: lists what is supported, and the nearest name.
+    """
+    supported = sorted(supported)
+    asked = list(architectures or [])
+    for name in asked:
+        if name in supported:
+            return name
+    nearest = difflib.get_close_matches(asked[0], supported, n=1, cutoff=0.5) if asked else []
+    hint = f" The nearest name is {nearest[0]}." if nearest else ""
+    named = ", ".join(asked) if asked else "none ('architectures' is missing)"
+    raise ValueError(f"{source}: architecture {named} is not supported.{hint} Supported are: "
+                     f"{', '.join(supported)}.")
+
+
+def normalize_config(values: dict[str, Any], source: str = "config.json") -> PretrainedConfig:
+    """Bring the values of a ``config.json`` into Llama's names and fill in the defaults.
+
+    Parameters
+    ----------
+    values : dict
+        As in the file.
+    source : str
+        Where they are from, for error messages.
+
+    Raises
+    ------
+    ValueError
+        If the architecture is not supported, or a key is missing or of the wrong kind.
+    """
+    architecture = check_architecture(values.get("architectures"), FAMILIES, source)
+    family = FAMILIES[architecture]
+    config = dict(family.defaults)
+    config.update({name: value for name, value in values.items() if value is not None})
+    for ours, theirs in family.names.items():
+        if config.get(theirs) is not None:
+            config[ours] = config[theirs]
+    for name in _REQUIRED:
+        if not isinstance(config.get(name), int) or config[name] < 1:
+            key = family.names.get(name, name)
+            raise ValueError(f"{source}: key {key!r} should be a positive number, it is "
+                             f"{'missing' if name not in config else repr(config[name])}.")
+    # None in the file means no limit here, not the default.
+    if "sliding_window" in values and values["sliding_window"] is None:
+        config["sliding_window"] = None
+    config.update(_derived(config, source))
+    return PretrainedConfig(**config)
+
+
+def _derived(config: dict[str, Any], source: str) -> dict[str, Any]:
+    """Return what follows from other values, where the file does not say it."""
+    hidden_size, num_heads = config["hidden_size"], config["num_attention_heads"]
+    num_kv_heads = config.get("num_key_value_heads", num_heads)
+    if num_heads % num_kv_heads:
+        raise ValueError(f"{source}: num_attention_heads ({num_heads}) must be a multiple of "
+                         f"num_key_value_heads ({num_kv_heads}).")
+    if "head_dim" not in config and hidden_size % num_heads:
+        raise ValueError(f"{source}: hidden_size ({hidden_size}) must be a multiple of "
+                         f"num_attention_heads ({num_heads}).")
+    return {
+        "num_key_value_heads": num_kv_heads,
+        "head_dim": config.get("head_dim", hidden_size // num_heads),
+        "intermediate_size": config.get("intermediate_size", 4 * hidden_size),
+        "word_embed_proj_dim": config.get("word_embed_proj_dim", hidden_size),
+        **_rope(config, source),
+        **_windows(config),
+    }
+
+
+def _rope(config: dict[str, Any], source: str) -> dict[str, Any]:
+    """Return `rope_theta` and `rope_scaling` from either form; `rope_scaling` has `rope_type`."""
+    parameters = dict(config.get("rope_parameters") or config.get("rope_scaling") or {})
+    if any(isinstance(value, dict) for value in parameters.values()):
+        raise ValueError(f"{source}: rope_parameters that differ between layers are not supported.")
+    theta = parameters.pop("rope_theta", config.get("rope_theta"))
+    fraction = parameters.pop("partial_rotary_factor", config.get("partial_rotary_factor", 1.0))
+    kind = parameters.pop("type", "default")
+    parameters.setdefault("rope_type", kind)
+    return {"rope_theta": theta, "partial_rotary_factor": fraction,
+            "rope_scaling": None if parameters["rope_type"] == "default" else parameters}
+
+
+def _windows(config: dict[str, Any]) -> dict[str, Any]:
+    """Return each layer's sliding window, and `sliding_window` if all layers have it."""
+    num_layers, window = config["num_hidden_layers"], config.get("sliding_window")
+    if not config.get("use_sliding_window", True):
+        window = None
+    kinds = config.get("layer_types")
+    if kinds is None:
+        first = config.get("max_window_layers", 0)
+        kinds = ["sliding_attention" if i >= first else "full_attention"
+                 for i in range(num_layers)]
+    windows = [window if kind == "sliding_attention" else None for kind in kinds]
+    return {"layer_windows": windows, "sliding_window": window if all(windows) else None}

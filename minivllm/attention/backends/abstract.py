@@ -21,6 +21,8 @@ class AttentionMetadata:
 
     Attributes
     ----------
+    backend : type of AttentionBackend
+        Who computes attention in this step.
     num_prefills : int
         Number of prefill sequences.
     num_prefill_tokens : int
@@ -39,6 +41,7 @@ class AttentionMetadata:
         GPU block numbers, padded with 0, never read past `seq_lens`.
     """
 
+    backend: "type[AttentionBackend]"
     num_prefills: int
     num_prefill_tokens: int
     num_decode_tokens: int

@@ -1,0 +1,83 @@
+"""Activation functions (mirrors ``vllm/model_executor/layers/activation.py``)."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from minivllm.model_executor.module import Array
+
+
+def silu(x: Array) -> Array:
+    """Return ``x * sigmoid(x)``; ``exp(-x)`` may overflow to infinity, and then the result is 0."""
+    with np.errstate(over="ignore"):
+        return x / (1 + np.exp(-x))
+
+
+def relu(x: Array) -> Array:
+    """Return x where it is positive, else 0."""
+    return np.maximum(x, np.float32(0))
+
+
+def gelu_new(x: Array) -> Array:
+    """Return GELU with the tanh approximation of GPT-2."""
+    inner = np.float32(math.sqrt(2 / math.pi)) * (x + np.float32(0.044715) * x * x * x)
+    return np.float32(0.5) * x * (1 + np.tanh(inner))
+
+
+def gelu(x: Array) -> Array:
+    """Return exact GELU: x times the probability that a normal variable is below x."""
+    erf = np.vectorize(math.erf, otypes=[np.float32])
+    return np.float32(0.5) * x * (1 + erf(x * np.float32(math.sqrt(0.5))))
+
+
+def quick_gelu(x: Array) -> Array:
+    """Return ``x * sigmoid(1.702 x)``."""
+    with np.errstate(over="ignore"):
+        return x / (1 + np.exp(np.float32(-1.702) * x))
+
+
+_ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+    "silu": silu,
+    "swish": silu,
+    "relu": relu,
+    "gelu": gelu,
+    "gelu_new": gelu_new,
+    "gelu_fast": gelu_new,
+    "gelu_pytorch_tanh": gelu_new,
+    "quick_gelu": quick_gelu,
+}
+
+
+def get_act_fn(name: str) -> Callable[[Array], Array]:
+    """Return the activation that a ``config.json`` calls `name`.
+
+    Raises
+    ------
+    ValueError
+        If there is none of this name.
+    """
+    if name not in _ACTIVATIONS:
+        raise ValueError(f"activation function {name!r} is not supported; supported are "
+                         f"{', '.join(_ACTIVATIONS)}.")
+    return _ACTIVATIONS[name]
+
+
+class SiluAndMul:
+    """The gate of a Llama MLP."""
+
+    def __call__(self, x: Array) -> Array:
+        """Return ``silu(gate) * up`` of rows that hold gate and up side by side.
+
+        Parameters
+        ----------
+        x : (num_tokens, 2 * intermediate_size) float32
+
+        Returns
+        -------
+        (num_tokens, intermediate_size) float32
+        """
+        half = x.shape[1] // 2
+        gated = silu(x[:, :half])
+        gated *= x[:, half:]
+        return gated

@@ -1,0 +1,79 @@
+"""A small pool of threads for kernels that release Python's lock.
+
+vLLM leaves this to its CUDA streams.  On a CPU, Numba's own threads (``parallel=True``) and those
+of the BLAS library wait for work by spinning, each on the cores that the other needs.  The
+threads here sleep when there is nothing to do.  Their number is `envs.num_threads()`.
+"""
+
+import os
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any
+
+from minivllm import envs
+
+# (function, its arguments, where to put None or the exception when it is done)
+Task = tuple[Callable[..., Any], tuple[Any, ...], "SimpleQueue[BaseException | None]"]
+
+
+class ThreadPool:
+    """Calls a function on all threads at once.
+
+    Attributes
+    ----------
+    num_threads : int
+        The calling thread included.
+    """
+
+    def __init__(self, num_threads: int) -> None:
+        self.num_threads = num_threads
+        self._tasks: SimpleQueue[Task] = SimpleQueue()
+        for i in range(1, num_threads):
+            threading.Thread(target=self._work, name=f"minivllm-{i}", daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            function, args, done = self._tasks.get()
+            try:
+                function(*args)
+                done.put(None)
+            except BaseException as error:
+                done.put(error)
+
+    def run(self, function: Callable[..., Any], *args: Any) -> None:
+        """Call ``function(thread, num_threads, *args)`` for each thread number, and wait.
+
+        What a thread raises is raised here, once all have ended.
+        """
+        done: SimpleQueue[BaseException | None] = SimpleQueue()
+        for thread in range(1, self.num_threads):
+            self._tasks.put((function, (thread, self.num_threads, *args), done))
+        try:
+            function(0, self.num_threads, *args)
+        finally:
+            errors = [done.get() for _ in range(1, self.num_threads)]
+        for error in errors:
+            if error is not None:
+                raise error
+
+
+_pool: ThreadPool | None = None
+
+
+def get_pool() -> ThreadPool:
+    """Return the process's pool, made when first asked for."""
+    global _pool
+    if _pool is None:
+        _pool = ThreadPool(envs.num_threads())
+    return _pool
+
+
+def _forget_pool() -> None:
+    """Threads do not survive a fork: let the child make its own."""
+    global _pool
+    _pool = None
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    os.register_at_fork(after_in_child=_forget_pool)
