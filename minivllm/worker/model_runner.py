@@ -177,8 +177,7 @@ class ModelRunner:
             seq_lens=seq_lens,
             context_lens=context_lens,
             query_start_loc=starts,
-            block_tables=block_tables,
-            backend=self.attn_backend)
+            block_tables=block_tables)
         token_ids = [token_id for seq in seqs for token_id in seq.token_ids]
         return ModelInput(np.array(token_ids, dtype=np.int64),
                           np.concatenate(positions) if positions else np.zeros(0, np.int64),
