@@ -15,6 +15,7 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from minivllm.utils import MissingExtraError
 from minivllm.version import __version__
 
 
@@ -30,6 +31,8 @@ COMMANDS = {
     "chat": Command("minivllm.cli.chat", "ask a model that has a chat template"),
     "simulate": Command("minivllm.cli.simulate",
                         "schedule a workload with a stand-in model, like vLLM, block for block"),
+    "download": Command("minivllm.cli.download", "fetch a model: smollm2, or a hub id"),
+    "models": Command("minivllm.cli.models", "list the models that have a name"),
     "bench": Command("minivllm.cli.bench", "measure: bench scheduler"),
 }
 
@@ -44,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         exit_code: int = importlib.import_module(COMMANDS[argv[0]].module).main(argv[1:])
         sys.stdout.flush()
         return exit_code
-    except (ValueError, FileNotFoundError) as error:
+    except (ValueError, FileNotFoundError, MissingExtraError) as error:
         print(f"minivllm {argv[0]}: error: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:

@@ -36,7 +36,7 @@ from minivllm.sequence import (
     SequenceStatus,
 )
 from minivllm.transformers_utils.detokenizer import Detokenizer
-from minivllm.transformers_utils.tokenizer import Tokenizer, get_tokenizer
+from minivllm.transformers_utils.tokenizer import Tokenizer, check_vocabulary, get_tokenizer
 from minivllm.utils import Counter
 
 logger = init_logger(__name__)
@@ -99,6 +99,7 @@ class LLMEngine:
         self.detokenizer: Detokenizer | None = None
         if not model_config.skip_tokenizer_init:
             self.tokenizer = get_tokenizer(model_config.tokenizer or model_config.path)
+            check_vocabulary(self.tokenizer, model_config.get_vocab_size())
             self.detokenizer = Detokenizer(self.tokenizer)
 
         self.model_executor = executor_class(model_config, cache_config, scheduler_config,

@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from minivllm.transformers_utils.gguf.llama import llama_config, llama_generation_config
+from minivllm.transformers_utils.gguf.reader import read_gguf
+
 
 class PretrainedConfig:
     """The values of a ``config.json`` as attributes, under one name for all families."""
@@ -79,7 +82,7 @@ _REQUIRED = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_he
 
 
 def get_config(path: Path) -> PretrainedConfig:
-    """Read the configuration of a model directory.
+    """Read the configuration of a model directory, or of a ``.gguf`` file.
 
     Raises
     ------
@@ -88,22 +91,27 @@ def get_config(path: Path) -> PretrainedConfig:
     ValueError
         If it is broken, lacks a key, or is of an architecture that is not supported.
     """
-    file = Path(path) / "config.json"
+    if path.suffix == ".gguf":
+        return normalize_config(llama_config(read_gguf(path)), str(path))
+    file = path / "config.json"
     if not file.is_file():
         raise FileNotFoundError(f"{path} is no model directory: it has no config.json.")
-    return normalize_config(_read_json(file), str(file))
+    return normalize_config(read_json(file), str(file))
 
 
 def get_generation_config(path: Path) -> dict[str, Any]:
     """Return the contents of ``generation_config.json``, or nothing if there is no such file."""
-    file = Path(path) / "generation_config.json"
-    return _read_json(file) if file.is_file() else {}
+    if path.suffix == ".gguf":
+        return llama_generation_config(read_gguf(path))
+    file = path / "generation_config.json"
+    return read_json(file) if file.is_file() else {}
 
 
-def _read_json(file: Path) -> dict[str, Any]:
+def read_json(file: Path) -> dict[str, Any]:
+    """Return the JSON object in `file`; a ValueError says what else it is."""
     try:
         values = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{file} is not valid JSON: {error}.") from error
     if not isinstance(values, dict):
         raise ValueError(f"{file} should hold an object, it holds {type(values).__name__}.")

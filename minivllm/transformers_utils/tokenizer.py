@@ -4,7 +4,6 @@ vLLM takes transformers' tokenizers; here a thin wrapper gives the ``tokenizers`
 method names.  Left out: slow (Python) tokenizers, which would be code from the model directory.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import tokenizers
 
 from minivllm.transformers_utils.chat_template import render_chat_template
+from minivllm.transformers_utils.config import read_json
 from minivllm.transformers_utils.download import resolve_model
 from minivllm.transformers_utils.gguf.reader import read_gguf
 from minivllm.transformers_utils.gguf.tokenizer import llama_tokenizer, llama_tokenizer_config
@@ -199,15 +199,8 @@ def _read_config(directory: Path) -> dict[str, Any]:
     config: dict[str, Any] = {}
     for name in ("special_tokens_map.json", "tokenizer_config.json"):
         file = directory / name
-        if not file.exists():
-            continue
-        try:
-            values = json.loads(file.read_bytes())
-        except ValueError as error:
-            raise ValueError(f"{file} is not JSON: {error}. Download it again.") from error
-        if not isinstance(values, dict):
-            raise ValueError(f"{file} should hold a JSON object, not {type(values).__name__}.")
-        config.update(values)
+        if file.exists():
+            config.update(read_json(file))
     if (file := directory / "chat_template.jinja").exists():
         config["chat_template"] = file.read_text(encoding="utf-8")
     return config

@@ -39,7 +39,7 @@ def widen_bfloat16(bits: NDArray[np.uint16]) -> NDArray[np.float32]:
 
 def widen(values: NDArray[Any]) -> NDArray[np.float32]:
     """Return float32 or float16 values as float32."""
-    return values.astype(np.float32)
+    return values.astype(np.float32, copy=False)
 
 
 # dtype in the file: how NumPy reads it, how it becomes float32.
@@ -198,8 +198,9 @@ def _parse_entry(path: Path, name: str, entry: dict[str, Any],
                  data_start: int) -> tuple[SafetensorsTensor, int]:
     """Return the tensor of one header entry, and where it ends in the file."""
     dtype, shape, (begin, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
-    if not isinstance(dtype, str) or not all(type(n) is int and n >= 0 for n in [*shape, begin, end]):
-        raise ValueError(f"tensor {name!r}: dtype {dtype!r}, shape {shape!r}, offset {begin!r}")
+    numbers = [*shape, begin, end]
+    if not isinstance(dtype, str) or not all(type(n) is int and n >= 0 for n in numbers):
+        raise ValueError(f"tensor {name!r} has type {dtype!r} and sizes {numbers}")
     if dtype in DTYPES and end - begin != math.prod(shape) * DTYPES[dtype][0].itemsize:
         raise ValueError(f"tensor {name!r} of shape {shape} and type {dtype} cannot take "
                          f"{end - begin} bytes")
