@@ -23,6 +23,7 @@ from minivllm.executor.cpu_executor import CPUExecutor
 from minivllm.executor.executor_base import ExecutorBase
 from minivllm.inputs import LLMInputs, PromptInputs
 from minivllm.logger import init_logger
+from minivllm.model_executor.layers.sampler import UnusableLogitsError
 from minivllm.outputs import EmbeddingRequestOutput, RequestOutput, RequestOutputFactory
 from minivllm.pooling_params import PoolingParams
 from minivllm.sampling_params import SamplingParams
@@ -243,6 +244,7 @@ class LLMEngine:
         Exception
             Whatever the model, the sampler or a logits processor raises.  The step is undone
             then: every unfinished request waits to be recomputed and can go on, or be aborted.
+            Requests whose logits are unusable (NaN) have been aborted.
         """
         seq_group_metadata_list, scheduler_outputs = self.scheduler.schedule()
         for observer in self.observers:
@@ -257,8 +259,10 @@ class LLMEngine:
                 running_queue_size=scheduler_outputs.running_queue_size)
             try:
                 outputs = self.model_executor.execute_model(request)
-            except BaseException:
+            except BaseException as error:
                 self.scheduler.recompute_all()
+                if isinstance(error, UnusableLogitsError):
+                    self.abort_request(error.request_ids)
                 raise
         request_outputs = self._process_model_outputs(outputs, scheduler_outputs,
                                                       seq_group_metadata_list)

@@ -7,11 +7,9 @@ no blocks, and its keys and values go to a scratch cache that every layer uses i
 import numpy as np
 from numpy.typing import NDArray
 
-from minivllm.sequence import (
-    EmbeddingSequenceGroupOutput,
-    SequenceGroupMetadata,
-    SequenceGroupOutput,
-)
+from minivllm.model_executor.pooling_metadata import PoolingMetadata
+from minivllm.pooling_params import PoolingParams
+from minivllm.sequence import SequenceGroupMetadata, SequenceGroupOutput
 from minivllm.worker.model_runner import ModelRunner, SeqInput
 
 
@@ -38,6 +36,9 @@ class EmbeddingModelRunner(ModelRunner):
         hidden_states = self.model(model_input.input_ids, model_input.positions,
                                    [scratch] * config.get_num_layers(),
                                    model_input.attn_metadata)  # (num_tokens, hidden_size)
-        pooling_params = [metadata.pooling_params for metadata in seq_group_metadata_list]
-        vectors = self.model.pooler(hidden_states, query_lens, pooling_params)
-        return [EmbeddingSequenceGroupOutput(vector.tolist()) for vector in vectors]
+        pooling_metadata = PoolingMetadata(
+            [metadata.pooling_params or PoolingParams() for metadata in seq_group_metadata_list],
+            query_lens)
+        outputs: list[SequenceGroupOutput] = self.model.pooler(hidden_states,
+                                                               pooling_metadata).outputs
+        return outputs
