@@ -13,7 +13,7 @@ unsigned 32-bit words.  For the tokens ``t0 ... tm`` of a sequence and a candida
 """
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Sequence
 from zlib import crc32
 
 from minivllm.executor.executor_base import ExecutorBase
@@ -33,7 +33,7 @@ _LOGPROB_SALT = struct.pack("<I", 0x9E3779B9)
 _MAX_REMEMBERED = 1 << 14
 
 
-def crc(words: Iterable[int], start: int = 0) -> int:
+def crc(words: Sequence[int], start: int = 0) -> int:
     """Return the CRC-32 of `words`, going on from that of earlier ones.
 
     >>> crc([5, 6, 7, 0])
@@ -41,7 +41,6 @@ def crc(words: Iterable[int], start: int = 0) -> int:
     >>> crc([7, 0], start=crc([5, 6]))
     1931098810
     """
-    words = list(words)
     return crc32(struct.pack(f"<{len(words)}I", *words), start)
 
 

@@ -1,4 +1,4 @@
-"""``minivllm simulate`` and ``minivllm bench scheduler``, from the command line to the exit code."""
+"""``minivllm simulate`` and ``minivllm bench scheduler``, from arguments to exit code."""
 
 import json
 import subprocess

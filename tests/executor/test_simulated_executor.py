@@ -35,8 +35,8 @@ def answer(simulated: SimulatedExecutor,
     """Return (parent, token, logprob) of each sample."""
     [output] = simulated.execute_model(ExecuteModelRequest([metadata]))
     assert isinstance(output, CompletionSequenceGroupOutput)
-    return [(sample.parent_seq_id, sample.output_token, sample.logprobs[sample.output_token].logprob)
-            for sample in output.samples]
+    return [(sample.parent_seq_id, token, sample.logprobs[token].logprob)
+            for sample in output.samples for token in [sample.output_token]]
 
 
 @pytest.mark.parametrize(("token_ids", "vocab_size", "j", "token", "logprob"), [
