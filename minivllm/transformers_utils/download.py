@@ -173,7 +173,7 @@ def _workshop() -> Iterator[Path]:
         if not lock.is_locked:
             say("Waiting for another download to end ...")
             lock.acquire()
-    except PermissionError as error:
+    except OSError as error:
         raise ValueError(f"cannot write to {root}: {error}. Set MINIVLLM_CACHE to a directory of "
                          "yours.") from error
     try:
