@@ -112,7 +112,7 @@ def check_logit_bias(logit_bias: Any, vocab_size: int) -> None:
     for token_id, bias in logit_bias.items():
         if not isinstance(token_id, Integral) or isinstance(token_id, bool):
             raise ValueError(f"logit_bias: token ids must be int, got {token_id!r}.")
-        if not 0 <= token_id < vocab_size:
+        if not 0 <= int(token_id) < vocab_size:
             raise ValueError(f"logit_bias: token id {token_id} is outside the vocabulary: ids are "
                              f"0 to {vocab_size - 1}.")
         if not isinstance(bias, Real) or isinstance(bias, bool) or math.isnan(bias):

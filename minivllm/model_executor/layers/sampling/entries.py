@@ -85,7 +85,8 @@ def apply_repetition_penalty(logits: Logits, seen: Entries,
         Above 1 makes repeating less likely.  From CTRL (Keskar et al., 2019).
     """
     old, penalty = _get(logits, seen), penalties[seen.rows]  # (num_entries,)
-    return _replace(logits, seen, np.where(old > 0, old / penalty, old * penalty))
+    with np.errstate(over="ignore"):
+        return _replace(logits, seen, np.where(old > 0, old / penalty, old * penalty))
 
 
 def apply_frequency_penalty(logits: Logits, output_counts: Entries,

@@ -25,7 +25,8 @@ def apply_temperature(logits: Logits, temperatures: NDArray[np.float32]) -> Logi
     temperatures : (num_rows,) float32
         Above 0.
     """
-    return shift_to_zero(logits) / temperatures[:, None]
+    with np.errstate(over="ignore"):  # too small for float32 is minus infinity
+        return shift_to_zero(logits) / temperatures[:, None]
 
 
 def apply_top_k(logits: Logits, top_ks: NDArray[np.int64]) -> Logits:
@@ -120,7 +121,7 @@ def apply_min_p(logits: Logits, min_ps: NDArray[np.float64]) -> Logits:
 
 def shift_to_zero(logits: Logits) -> Logits:
     """Return the rows, each less its largest logit: the same distribution, nothing above 0."""
-    with np.errstate(over="ignore"):  # a distance too large for float32 is minus infinity
+    with np.errstate(over="ignore"):  # too small for float32 is minus infinity
         return logits - logits.max(axis=1, keepdims=True)
 
 
