@@ -9,17 +9,23 @@ from minivllm.tracing.workload import read_workload
 
 def main(argv: list[str]) -> int:
     """Run ``minivllm bench`` with the arguments `argv`."""
-    parser = argparse.ArgumentParser(prog="minivllm bench")
-    benches = parser.add_subparsers(metavar="WHAT", required=True)
-    scheduler = benches.add_parser("scheduler", help="seconds per call of Scheduler.schedule()")
+    arguments = parser().parse_args(argv)
+    arguments.run(arguments)
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of this sub-command."""
+    result = argparse.ArgumentParser(prog="minivllm bench", description="Measure.")
+    benches = result.add_subparsers(metavar="WHAT", required=True)
+    scheduler = benches.add_parser("scheduler", help="seconds per call of Scheduler.schedule()",
+                                   description="Print seconds per call of Scheduler.schedule().")
     scheduler.add_argument("workloads", nargs="+", metavar="WORKLOAD.json",
                            help="workload files, .json or .json.gz")
     scheduler.add_argument("--repeat", type=int, default=3, metavar="N",
-                           help="runs of each workload (default 3)")
+                           help="runs of each workload (default: 3)")
     scheduler.set_defaults(run=_bench_scheduler)
-    arguments = parser.parse_args(argv)
-    arguments.run(arguments)
-    return 0
+    return result
 
 
 def _bench_scheduler(arguments: argparse.Namespace) -> None:

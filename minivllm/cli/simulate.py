@@ -37,7 +37,7 @@ Exit code 1: a trace differs from the expected one.  2: bad input."""
 
 def main(argv: list[str]) -> int:
     """Run ``minivllm simulate`` with the arguments `argv`."""
-    arguments = _parser().parse_args(argv)
+    arguments = parser().parse_args(argv)
     workloads = [read_workload(path) for path in arguments.workloads]
     if arguments.random is not None:
         workloads.append(poisson(arguments.random, RANDOM_RATE_PER_STEP, RANDOM_PROMPT_LEN,
@@ -53,22 +53,23 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of this sub-command."""
+    result = argparse.ArgumentParser(
         prog="minivllm simulate", formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Run workloads through the engine with a stand-in model and show what\n"
                     "happened, write traces of it, or compare with an expected trace.",
         epilog=_EPILOG)
-    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD.json",
+    result.add_argument("workloads", nargs="*", metavar="WORKLOAD.json",
                         help="workload files, .json or .json.gz")
-    parser.add_argument("--random", type=int, metavar="N",
+    result.add_argument("--random", type=int, metavar="N",
                         help="a random workload of N requests (see below)")
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="for --random")
-    parser.add_argument("--trace-dir", metavar="DIR",
+    result.add_argument("--seed", type=int, default=0, metavar="S", help="for --random")
+    result.add_argument("--trace-dir", metavar="DIR",
                         help="write DIR/NAME.trace.json for each workload's name; - is stdout")
-    parser.add_argument("--expect", metavar="TRACE.json",
+    result.add_argument("--expect", metavar="TRACE.json",
                         help="compare with this trace instead, and name the first difference")
-    return parser
+    return result
 
 
 def _check_names(workloads: list[Workload]) -> None:
