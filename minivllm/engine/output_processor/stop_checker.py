@@ -21,8 +21,8 @@ class StopChecker:
                             sampling_params: SamplingParams) -> None:
         """End `seq` if its newest token, its text or its length says so, in this order.
 
-        Below `min_tokens` only the model's limit ends it, and stop strings completed by then stay
-        in the text.
+        Below `min_tokens` only the model's limit ends it, and stop strings found by then stay in
+        the text.
 
         Parameters
         ----------
@@ -72,18 +72,21 @@ def _stop_at_string(seq: Sequence, new_char_count: int, params: SamplingParams) 
 
 
 def find_stop_string(text: str, new_char_count: int, stop: list[str]) -> tuple[str, int] | None:
-    """Return the first stop string that ends in the new part of `text`, and where it ends.
+    """Return the stop string that is completed first by the new part of `text`, and where it ends.
+
+    As in vLLM, one that ends where the new part begins counts too.  (It was not found when it was
+    new only if its token was the last one below `min_tokens`.)
 
     Examples
     --------
     >>> find_stop_string("One, two", 5, ["two", ", "])
     (', ', 5)
-    >>> find_stop_string("One, two", 1, [", "])
+    >>> find_stop_string("One, two", 2, [", "])
     """
     old_length = len(text) - new_char_count
     ends = []
     for stop_string in stop if new_char_count else ():
-        start = text.find(stop_string, max(old_length - len(stop_string) + 1, 0))
+        start = text.find(stop_string, max(old_length - len(stop_string), 0))
         if start != -1:
             ends.append((stop_string, start + len(stop_string)))
     return min(ends, key=lambda found: found[1], default=None)
