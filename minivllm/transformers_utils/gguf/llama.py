@@ -51,6 +51,9 @@ class LlamaTensor:
 
     def read(self) -> NDArray[np.float32]:
         """Read the tensor as float32."""
+        if self.num_heads and self.shape[0] % (2 * self.num_heads):
+            raise ValueError(f"{self.source.file}: tensor {self.source.name!r} of shape "
+                             f"{self.shape} cannot be divided into {self.num_heads} heads.")
         values = self.source.read()
         return unpermute(values, self.num_heads) if self.num_heads else values
 
@@ -78,9 +81,8 @@ def list_llama_tensors(gguf: GGUFFile) -> list[LlamaTensor]:
     ValueError
         If a tensor has no place in a Llama model.
     """
-    num_heads = gguf.get("llama.attention.head_count")
-    heads = {"attn_q": num_heads,
-             "attn_k": gguf.metadata.get("llama.attention.head_count_kv", num_heads)}
+    num_heads, num_kv_heads = _head_counts(gguf)
+    heads = {"attn_q": num_heads, "attn_k": num_kv_heads}
     tensors = []
     for tensor in gguf.tensors:
         if tensor.name == ROPE_FREQS:
@@ -111,21 +113,21 @@ def llama_config(gguf: GGUFFile) -> dict[str, Any]:
     names = {tensor.name: tensor for tensor in gguf.tensors}
     if "token_embd.weight" not in names:
         raise ValueError(f"{gguf.path} has no tensor 'token_embd.weight': it is incomplete.")
-    num_heads = gguf.get("llama.attention.head_count")
-    hidden_size = gguf.get("llama.embedding_length")
+    num_heads, num_kv_heads = _head_counts(gguf)
+    hidden_size = _count(gguf, "embedding_length")
     return {
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",
         "vocab_size": names["token_embd.weight"].shape[0],
         "hidden_size": hidden_size,
-        "intermediate_size": gguf.get("llama.feed_forward_length"),
-        "num_hidden_layers": gguf.get("llama.block_count"),
+        "intermediate_size": _count(gguf, "feed_forward_length"),
+        "num_hidden_layers": _count(gguf, "block_count"),
         "num_attention_heads": num_heads,
-        "num_key_value_heads": gguf.metadata.get("llama.attention.head_count_kv", num_heads),
-        "head_dim": gguf.metadata.get("llama.attention.key_length", hidden_size // num_heads),
-        "max_position_embeddings": gguf.get("llama.context_length"),
-        "rms_norm_eps": _shortest(gguf.get("llama.attention.layer_norm_rms_epsilon")),
-        "rope_theta": _shortest(gguf.metadata.get("llama.rope.freq_base", 10000.0)),
+        "num_key_value_heads": num_kv_heads,
+        "head_dim": _count(gguf, "attention.key_length", hidden_size // num_heads),
+        "max_position_embeddings": _count(gguf, "context_length"),
+        "rms_norm_eps": _real(gguf, "attention.layer_norm_rms_epsilon"),
+        "rope_theta": _real(gguf, "rope.freq_base", 10000.0),
         "rope_scaling": _rope_scaling(gguf, names),
         "attention_bias": "blk.0.attn_q.bias" in names,
         "hidden_act": "silu",
@@ -142,12 +144,27 @@ def llama_generation_config(gguf: GGUFFile) -> dict[str, Any]:
     return {name: token_id for name, token_id in ids.items() if token_id is not None}
 
 
-def _shortest(value: float) -> float:
-    """Return the shortest decimal of a float32, as config.json would have it: 1e-05, not 9.99e-06.
+def _head_counts(gguf: GGUFFile) -> tuple[int, int]:
+    """Return the numbers of query heads and of key and value heads."""
+    num_heads = _count(gguf, "attention.head_count")
+    return num_heads, _count(gguf, "attention.head_count_kv", num_heads)
 
-    >>> _shortest(9.999999747378752e-06)
-    1e-05
-    """
+
+def _count(gguf: GGUFFile, key: str, default: int | None = None) -> int:
+    """Return a number of heads, layers, ...; a ValueError names one that cannot be."""
+    value = gguf.metadata.get(f"llama.{key}", default)
+    if not isinstance(value, int) or value < 1:
+        raise ValueError(f"{gguf.path}: metadata 'llama.{key}' should be a positive number, it is "
+                         f"{value!r}.")
+    return value
+
+
+def _real(gguf: GGUFFile, key: str, default: float | None = None) -> float:
+    """Return a real number as config.json would have it: a float32 9.9999e-06 becomes 1e-05."""
+    value = gguf.metadata.get(f"llama.{key}", default)
+    if not isinstance(value, float):
+        raise ValueError(f"{gguf.path}: metadata 'llama.{key}' should be a real number, it is "
+                         f"{value!r}.")
     return float(str(np.float32(value)))
 
 
@@ -161,7 +178,7 @@ def _rope_scaling(gguf: GGUFFile, names: Iterable[str]) -> dict[str, Any] | None
     if kind != "linear":
         raise ValueError(f"{gguf.path}: rope scaling {kind!r} is not supported for GGUF files. "
                          "Use the model's safetensors files instead.")
-    return {"rope_type": kind, "factor": _shortest(gguf.get("llama.rope.scaling.factor"))}
+    return {"rope_type": kind, "factor": _real(gguf, "rope.scaling.factor")}
 
 
 def _llama3_scaling(gguf: GGUFFile) -> dict[str, Any]:
@@ -173,7 +190,7 @@ def _llama3_scaling(gguf: GGUFFile) -> dict[str, Any]:
     tensor = next(tensor for tensor in gguf.tensors if tensor.name == ROPE_FREQS)
     divisors = tensor.read()  # (head_size / 2,)
     factor, low, high, original = float(divisors.max()), 1.0, 4.0, 8192
-    theta = gguf.metadata.get("llama.rope.freq_base", 10000.0)
+    theta = _real(gguf, "rope.freq_base", 10000.0)
     exponents = np.arange(len(divisors)) / len(divisors)
     turns = original / (2 * np.pi * theta ** exponents)  # of each frequency, over the old context
     smooth = np.clip((turns - low) / (high - low), 0, 1)
