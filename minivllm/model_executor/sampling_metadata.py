@@ -112,25 +112,24 @@ class SamplingMetadata:
         query_lens : list of int
             For each group, how many tokens of each of its sequences the batch computes.
         """
-        seq_groups, selected = [], []
+        seq_groups = []
+        selected: list[int] = []
         first_token = 0
         for metadata, query_len in zip(seq_group_metadata_list, query_lens, strict=True):
+            if metadata.do_sample and query_len == 0:
+                raise InternalError(f"request {metadata.request_id} is to be sampled from, but "
+                                    "none of its tokens is computed.")
+            end_token = first_token + query_len * len(metadata.seq_data)
             prompt_tokens = _next_prompt_tokens(metadata, query_len)
-            selected.append(first_token + np.arange(len(prompt_tokens)))
-            row = sum(map(len, selected))
+            prompt_rows = range(len(selected), len(selected) + len(prompt_tokens))
+            selected += range(first_token, first_token + len(prompt_tokens))
             num_samples = len(metadata.seq_data) if metadata.do_sample else 0
-            if num_samples:
-                if query_len == 0:
-                    raise InternalError(f"request {metadata.request_id} is to be sampled from, "
-                                        "but none of its tokens is computed.")
-                # The last token of each sequence.
-                selected.append(first_token + np.arange(1, num_samples + 1) * query_len - 1)
-            seq_groups.append(_group_to_sample(
-                metadata, prompt_tokens, range(row - len(prompt_tokens), row),
-                range(row, row + num_samples)))
-            first_token += query_len * len(metadata.seq_data)
-        return SamplingMetadata(seq_groups, np.concatenate([*selected, np.zeros(0, np.int64)],
-                                                           dtype=np.int64))
+            sample_rows = range(len(selected), len(selected) + num_samples)
+            if num_samples:  # the last token of each sequence
+                selected += range(first_token + query_len - 1, end_token, query_len)
+            seq_groups.append(_group_to_sample(metadata, prompt_tokens, prompt_rows, sample_rows))
+            first_token = end_token
+        return SamplingMetadata(seq_groups, np.array(selected, dtype=np.int64))
 
 
 def _next_prompt_tokens(metadata: SequenceGroupMetadata, query_len: int) -> list[int]:
@@ -181,18 +180,15 @@ class SamplingTensors:
         """Read the parameters of each group, and say in one way what changes nothing."""
         groups = sampling_metadata.seq_groups
         params = [group.sampling_params for group in groups]
-        num_rows = [group.num_rows for group in groups]
-
-        def per_row(values: list[float], dtype: type) -> NDArray[np.generic]:
-            return np.repeat(np.array(values, dtype=dtype), num_rows)
-
+        group_of_row = np.repeat(np.arange(len(groups)), [group.num_rows for group in groups])
         largest = float(np.finfo(np.float32).max)
-        return cls(
-            # Greedy and beam search have the plain distribution.
-            per_row([min(p.temperature, largest) if p.temperature >= _SAMPLING_EPS else 1.0
-                     for p in params], np.float32),
-            per_row([vocab_size if p.top_k == -1 else min(p.top_k, vocab_size)
-                     for p in params], np.int64),
-            per_row([p.top_p if p.top_p < 1.0 - _SAMPLING_EPS else 1.0 for p in params],
-                    np.float64),
-            per_row([p.min_p if p.min_p > _SAMPLING_EPS else 0.0 for p in params], np.float64))
+        # Greedy and beam search have the plain distribution.
+        temperatures = [min(p.temperature, largest) if p.temperature >= _SAMPLING_EPS else 1.0
+                        for p in params]
+        top_ks = [vocab_size if p.top_k == -1 else min(p.top_k, vocab_size) for p in params]
+        top_ps = [p.top_p if p.top_p < 1.0 - _SAMPLING_EPS else 1.0 for p in params]
+        min_ps = [p.min_p if p.min_p > _SAMPLING_EPS else 0.0 for p in params]
+        return cls(np.array(temperatures, np.float32)[group_of_row],
+                   np.array(top_ks, np.int64)[group_of_row],
+                   np.array(top_ps, np.float64)[group_of_row],
+                   np.array(min_ps, np.float64)[group_of_row])

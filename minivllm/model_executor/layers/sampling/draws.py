@@ -19,7 +19,8 @@ def log_softmax(logits: Logits) -> Logprobs:
         At least one entry of each row is finite, and none is NaN.
     """
     shifted = shift_to_zero(logits)
-    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    logprobs: Logprobs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return logprobs
 
 
 def greedy(logprobs: Logprobs) -> list[int]:

@@ -122,7 +122,8 @@ def apply_min_p(logits: Logits, min_ps: NDArray[np.float64]) -> Logits:
 def shift_to_zero(logits: Logits) -> Logits:
     """Return the rows, each less its largest logit: the same distribution, nothing above 0."""
     with np.errstate(over="ignore"):  # too small for float32 is minus infinity
-        return logits - logits.max(axis=1, keepdims=True)
+        shifted: Logits = logits - logits.max(axis=1, keepdims=True)
+    return shifted
 
 
 def keep(logits: Logits, mask: NDArray[np.bool_]) -> Logits:
