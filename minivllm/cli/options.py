@@ -12,8 +12,9 @@ from typing import Any
 from minivllm.engine.arg_utils import EngineArgs
 from minivllm.sampling_params import SamplingParams
 
-# Parameters that a command line cannot carry, or that a sub-command sets itself.
-_NOT_ENGINE_OPTIONS = ("self", "model", "skip_tokenizer_init", "disable_log_stats")
+# Parameters that a command line cannot carry, that a sub-command sets itself, or (`seed`) whose
+# flag is that of a sampling parameter.
+_NOT_ENGINE_OPTIONS = ("self", "model", "skip_tokenizer_init", "disable_log_stats", "seed")
 _NOT_SAMPLING_OPTIONS = ("self", "logits_processors", "logit_bias", "detokenize",
                          "skip_special_tokens", "spaces_between_special_tokens")
 
