@@ -5,10 +5,13 @@ import importlib
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from minivllm.cli import COMMANDS
 from tests.docs.code_lines import code_lines
 from tests.docs.quoting import ROOT
+
+Stop = dict[str, Any]
 
 
 def make_section(name: str) -> str:
@@ -37,6 +40,8 @@ def _describe(parser: argparse.ArgumentParser, level: int) -> list[str]:
         if actions:
             rows = [f"| {_name(action)} | {_help(action, parser)} |" for action in actions]
             parts.append("\n".join(["| argument | meaning |", "|---|---|", *rows]))
+    if parser.epilog:
+        parts.append(_escape(parser.epilog))
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for child in action.choices.values():
@@ -65,48 +70,48 @@ def _escape(text: str) -> str:
     return " ".join(text.split())
 
 
+# The stops of the main path, and the lines of code of vLLM 0.5.0.post1's files.
 READING_ORDER = ROOT / "docs" / "reading-order.json"
+VLLM_LINES = ROOT / "docs" / "vllm-lines.json"
 
 
 def reading_order() -> str:
     """Return the table of the main path, with lines of code here and in vLLM."""
-    stops = read_stops()
-    rows = ["| | file | what it answers | code lines | in vLLM 0.5.0.post1 | code lines |",
+    stops = read_json(READING_ORDER)
+    rows = ["| | file | what it answers | code lines | in vLLM | code lines |",
             "|---|---|---|---:|---|---:|"]
     for number, stop in enumerate(stops, start=1):
         ours = "<br>".join(f"[`{path}`](../minivllm/{path})" for path in stop["files"])
         theirs = "<br>".join(f"`{path}`" for path in stop["vllm"])
         rows.append(f"| {number} | {ours} | {stop['answers']} | {our_lines(stop):,} | {theirs} | "
-                    f"{sum(stop['vllm'].values()):,} |")
-    total = sum(map(our_lines, stops))
-    vllm_total = sum(sum(stop["vllm"].values()) for stop in stops)
+                    f"{vllm_lines(stop):,} |")
+    total, vllm_total = sum(map(our_lines, stops)), sum(map(vllm_lines, stops))
     rows.append(f"| | **all** | | **{total:,}** | | **{vllm_total:,}** |")
     return "\n".join(rows)
 
 
 def reading_order_sum() -> str:
     """Return the one sentence that the README says about size."""
-    stops = read_stops()
-    total = sum(map(our_lines, stops))
-    vllm_total = sum(sum(stop["vllm"].values()) for stop in stops)
-    return (f"The main path is {len(stops)} stops and {total:,} lines of code, where vLLM "
-            f"0.5.0.post1 has {vllm_total:,}.")
+    stops = read_json(READING_ORDER)
+    total, vllm_total = sum(map(our_lines, stops)), sum(map(vllm_lines, stops))
+    return (f"The main path is {len(stops)} stops and {total:,} lines of code; the same files of "
+            f"vLLM 0.5.0.post1 have {vllm_total:,}.")
 
 
-def read_stops() -> list[dict]:
-    """Return the stops of the main path; see ``docs/reading-order.json``."""
-    return json.loads(READING_ORDER.read_text(encoding="utf-8"))
-
-
-def our_lines(stop: dict) -> int:
+def our_lines(stop: Stop) -> int:
     """Return the lines of code of a stop's files here."""
     return sum(code_lines((ROOT / "minivllm" / path).read_text(encoding="utf-8"))
                for path in stop["files"])
 
 
-def package_files() -> list[Path]:
-    """Return the package's Python files."""
-    return sorted((ROOT / "minivllm").rglob("*.py"))
+def vllm_lines(stop: Stop) -> int:
+    """Return the lines of code of a stop's files in vLLM."""
+    return sum(read_json(VLLM_LINES)[path] for path in stop["vllm"])
+
+
+def read_json(path: Path) -> Any:
+    """Return what a JSON file holds."""
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 SECTIONS: dict[str, Callable[[], str]] = {

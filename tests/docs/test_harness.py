@@ -26,8 +26,14 @@ def page(tmp_path: Path):
     return write
 
 
+@pytest.fixture(autouse=True)
+def no_update(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compare, also in a run that rewrites the real pages."""
+    monkeypatch.setattr(Page, "update_docs", False)
+
+
 @pytest.fixture
-def update(monkeypatch: pytest.MonkeyPatch) -> None:
+def update(no_update: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Page, "update_docs", True)
 
 
