@@ -85,6 +85,8 @@ def resolve_model(name_or_path: str | Path) -> Path:
         If it is a file of another kind.
     """
     name, path = str(name_or_path), Path(name_or_path).expanduser()
+    if not name:
+        raise unknown_model(name)
     if name in BUILT_IN:
         return BUILT_IN[name]
     if downloaded_path(name).is_dir() and (name in WHEELS or HUB_ID.fullmatch(name)):
@@ -108,7 +110,7 @@ def resolve_model(name_or_path: str | Path) -> Path:
 def unknown_model(name: str) -> FileNotFoundError:
     """Return the error for a name that nobody knows, with the nearest one that is known."""
     names = [model.name for model in list_models()]
-    nearest = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    nearest = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.5)
     hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
     return FileNotFoundError(f"there is no model {name!r}.{hint} There are: {', '.join(names)}; "
                              "or give a directory, a .gguf file, or a hub id (owner/name).")
