@@ -56,7 +56,7 @@ def first_difference(ours: dict[str, Any], expected: dict[str, Any],
     """
     for our_step, their_step in zip(ours["steps"], expected["steps"], strict=False):
         difference = _differ(our_step, their_step, f"step {their_step['step']}: ",
-                             [field for field in STEP_FIELDS if field not in ignore], ignore)
+                             STEP_FIELDS, ignore)
         if difference:
             return difference
     if len(ours["steps"]) != len(expected["steps"]):
@@ -70,6 +70,8 @@ def first_difference(ours: dict[str, Any], expected: dict[str, Any],
 def _differ(ours: dict[str, Any], expected: dict[str, Any], where: str,
             fields: Collection[str], ignore: Collection[str]) -> Difference | None:
     for field in fields:
+        if field in ignore:
+            continue
         difference = _first_difference(ours.get(field, _MISSING), expected.get(field, _MISSING),
                                        where + field, ignore)
         if difference:
@@ -83,8 +85,7 @@ def _first_difference(ours: Any, expected: Any, where: str,
     if ours == expected:
         return None
     if isinstance(ours, dict) and isinstance(expected, dict):
-        fields = [field for field in {**expected, **ours} if field not in ignore]
-        return _differ(ours, expected, f"{where}.", fields, ignore)
+        return _differ(ours, expected, f"{where}.", {**expected, **ours}, ignore)
     if _are_objects(ours) and _are_objects(expected) and len(ours) == len(expected):
         pairs = enumerate(zip(ours, expected, strict=True))
         differences = (_first_difference(mine, theirs, f"{where}[{i}]", ignore)
