@@ -1,0 +1,234 @@
+"""Which physical blocks a sequence owns, flavour 1 (mirrors ``vllm/core/block_manager_v1.py``).
+
+A block table is a list of `PhysicalTokenBlock`; sequences share blocks by reference count.  The
+scheduler calls in this order: `allocate` for a prompt, `append_slots` before each decode, `fork`
+when samples diverge, `free` at the end; `swap_out` and `swap_in` under memory pressure.
+
+Left out: encoder-decoder models, and the reuse of blocks that a sliding window has passed (the
+window is a mask in attention).
+"""
+
+from itertools import takewhile
+from os.path import commonprefix
+
+from minivllm.block import BlockTable, PhysicalTokenBlock
+from minivllm.core.block_allocator_v1 import (
+    BlockAllocatorBase,
+    CachedBlockAllocator,
+    UncachedBlockAllocator,
+)
+from minivllm.core.interfaces import BlockDemand, BlockSpaceManager
+from minivllm.core.layout import num_distinct_blocks, shared_layout
+from minivllm.sequence import Sequence, SequenceGroup, SequenceStatus
+from minivllm.utils import Device
+
+__all__ = ["BlockSpaceManagerV1", "CachedBlockAllocator", "UncachedBlockAllocator"]
+
+
+class BlockSpaceManagerV1(BlockSpaceManager):
+    """Maps logical to physical blocks; see `BlockSpaceManager` for parameters and methods."""
+
+    def __init__(self, block_size: int, num_gpu_blocks: int, num_cpu_blocks: int,
+                 watermark: float = 0.01, sliding_window: int | None = None,
+                 enable_caching: bool = False) -> None:
+        super().__init__(block_size, num_gpu_blocks, num_cpu_blocks, watermark, sliding_window,
+                         enable_caching)
+        allocator = CachedBlockAllocator if enable_caching else UncachedBlockAllocator
+        self.gpu_allocator: BlockAllocatorBase = allocator(Device.GPU, block_size, num_gpu_blocks)
+        self.cpu_allocator: BlockAllocatorBase = allocator(Device.CPU, block_size, num_cpu_blocks)
+        self.block_tables: dict[int, BlockTable] = {}  # by seq_id
+
+    def allocation_demand(self, seq_group: SequenceGroup) -> BlockDemand:
+        """Return what `allocate` takes at most; cached blocks are not counted as a gain."""
+        seqs = seq_group.get_seqs(SequenceStatus.WAITING)
+        return self.gpu_demand(num_distinct_blocks(seqs, self.block_size),
+                               comes_back=seqs[0].get_output_len() > 0)
+
+    def allocate(self, seq_group: SequenceGroup) -> None:
+        """Give the group's waiting sequences their block tables.
+
+        They are several if a group with forks is recomputed; equal blocks are shared again.
+        """
+        seqs = seq_group.get_seqs(SequenceStatus.WAITING)
+        if self.enable_caching:
+            for seq in seqs:
+                self.block_tables[seq.seq_id] = [
+                    self._allocate_by_content(seq, i) for i in range(seq.n_blocks)]
+            return
+        blocks: BlockTable = []
+        for seq, layout in zip(seqs, shared_layout(seqs, self.block_size), strict=True):
+            table: BlockTable = []
+            for index in layout:
+                if index == len(blocks):
+                    blocks.append(self.gpu_allocator.allocate())
+                else:
+                    self.gpu_allocator.share(blocks[index])
+                table.append(blocks[index])
+            self.block_tables[seq.seq_id] = table
+
+    def _allocate_by_content(self, seq: Sequence, logical_idx: int) -> PhysicalTokenBlock:
+        return self.gpu_allocator.allocate(seq.hash_of_block(logical_idx),
+                                           seq.num_hashed_tokens_of_block(logical_idx))
+
+    def num_blocks_to_append(self, seq_group: SequenceGroup) -> int:
+        """Return how many blocks `append_slots` takes at most for the group's running sequences."""
+        num_blocks = 0
+        last_users: dict[PhysicalTokenBlock, int] = {}
+        for seq in seq_group.get_seqs(SequenceStatus.RUNNING):
+            table = self.block_tables[seq.seq_id]
+            if len(table) < seq.n_blocks:
+                num_blocks += 1
+            else:
+                last_users[table[-1]] = last_users.get(table[-1], 0) + 1
+        # A shared last block is copied by each of its users but the last one.
+        return num_blocks + sum(min(users, block.ref_count - 1)
+                                for block, users in last_users.items())
+
+    def append_slots(self, seq: Sequence, num_lookahead_slots: int = 0) -> list[tuple[int, int]]:
+        """Make a slot for the newest token; return the copies (source, destination) needed."""
+        table = self.block_tables[seq.seq_id]
+        if len(table) < seq.n_blocks:
+            table.append(self._allocate_last_physical_block(seq))
+            return []
+        last_block = table[-1]
+        if last_block.ref_count == 1:
+            if self.enable_caching and seq.get_len() % self.block_size == 0:
+                table[-1] = self._promote_last_block(seq, last_block)
+            return []
+        # Shared: copy on write.
+        table[-1] = self._allocate_last_physical_block(seq)
+        self.gpu_allocator.free(last_block)
+        return [(last_block.block_number, table[-1].block_number)]
+
+    def _allocate_last_physical_block(self, seq: Sequence) -> PhysicalTokenBlock:
+        """Allocate by content if the block is full already, else a block of its own."""
+        if not self.enable_caching:
+            return self.gpu_allocator.allocate()
+        last = seq.n_blocks - 1
+        if seq.get_len() % self.block_size == 0:
+            return self._allocate_by_content(seq, last)
+        return self.gpu_allocator.allocate(None, seq.num_hashed_tokens_of_block(last))
+
+    def _promote_last_block(self, seq: Sequence,
+                            last_block: PhysicalTokenBlock) -> PhysicalTokenBlock:
+        """Let others find a block that has become full; use theirs if there is an equal one."""
+        content_hash = seq.hash_of_block(seq.n_blocks - 1)
+        if not self.gpu_allocator.contains_block(content_hash):
+            self.gpu_allocator.update_hash(content_hash, last_block)
+            return last_block
+        self.gpu_allocator.free(last_block)
+        return self.gpu_allocator.allocate(content_hash)
+
+    def fork(self, parent_seq: Sequence, child_seq: Sequence) -> None:
+        """Let the child share all blocks of its parent."""
+        table = self.block_tables[parent_seq.seq_id]
+        self.block_tables[child_seq.seq_id] = table.copy()
+        for block in table:
+            self.gpu_allocator.share(block)
+
+    def _get_physical_blocks(self, seq_group: SequenceGroup) -> set[PhysicalTokenBlock]:
+        """Return the distinct blocks of the group's unfinished sequences."""
+        return {block for seq in seq_group.get_unfinished_seqs()
+                for block in self.block_tables[seq.seq_id]}
+
+    def swap_in_demand(self, seq_group: SequenceGroup) -> BlockDemand:
+        """Return what `swap_in` takes, and a block for each sequence's next token."""
+        need = (len(self._get_physical_blocks(seq_group))
+                + seq_group.num_seqs(SequenceStatus.SWAPPED))
+        return self.gpu_demand(need, comes_back=True)
+
+    def swap_in(self, seq_group: SequenceGroup) -> list[tuple[int, int]]:
+        """Move the group's blocks to the GPU pool; return (CPU, GPU) block numbers."""
+        return self._swap(seq_group.get_seqs(SequenceStatus.SWAPPED),
+                          self.cpu_allocator, self.gpu_allocator)
+
+    def swap_out_demand(self, seq_group: SequenceGroup) -> int:
+        """Return how many CPU blocks `swap_out` takes."""
+        return len(self._get_physical_blocks(seq_group))
+
+    def swap_out(self, seq_group: SequenceGroup) -> list[tuple[int, int]]:
+        """Move the group's blocks to the CPU pool; return (GPU, CPU) block numbers."""
+        return self._swap(seq_group.get_seqs(SequenceStatus.RUNNING),
+                          self.gpu_allocator, self.cpu_allocator)
+
+    def _swap(self, seqs: list[Sequence], source: BlockAllocatorBase,
+              destination: BlockAllocatorBase) -> list[tuple[int, int]]:
+        mapping: dict[PhysicalTokenBlock, PhysicalTokenBlock] = {}
+        for seq in seqs:
+            table: BlockTable = []
+            for block in self.block_tables[seq.seq_id]:
+                if block in mapping:
+                    destination.share(mapping[block])
+                else:
+                    mapping[block] = destination.allocate(block.block_hash,
+                                                          block.num_hashed_tokens)
+                table.append(mapping[block])
+                source.free(block)
+            self.block_tables[seq.seq_id] = table
+        return [(old.block_number, new.block_number) for old, new in mapping.items()]
+
+    def free(self, seq: Sequence) -> None:
+        """Give back the blocks of a sequence, if it holds any."""
+        for block in self.block_tables.pop(seq.seq_id, ()):
+            (self.gpu_allocator if block.device is Device.GPU else self.cpu_allocator).free(block)
+
+    def reset(self) -> None:
+        """Give back all blocks."""
+        for table in self.block_tables.values():
+            for block in table:
+                (self.gpu_allocator if block.device is Device.GPU
+                 else self.cpu_allocator).free(block)
+        self.block_tables.clear()
+
+    def get_block_table(self, seq: Sequence) -> list[int]:
+        """Return the sequence's block numbers, logical block 0 first."""
+        return [block.block_number for block in self.block_tables[seq.seq_id]]
+
+    def get_num_free_gpu_blocks(self) -> int:
+        """Return how many blocks of the GPU pool are free, cached but unused ones included."""
+        return self.gpu_allocator.get_num_free_blocks()
+
+    def get_num_free_cpu_blocks(self) -> int:
+        """Return how many blocks of the CPU pool are free, cached but unused ones included."""
+        return self.cpu_allocator.get_num_free_blocks()
+
+    def access_all_blocks_in_seq(self, seq: Sequence, access_time: float) -> None:
+        """Note that the sequence's blocks were part of a batch."""
+        if self.enable_caching:
+            for block in self.block_tables[seq.seq_id]:
+                block.last_accessed = access_time
+
+    def get_all_computed_blocks(self, seq: Sequence) -> list[int]:
+        """Return the leading computed blocks; never the last one, so that something is left."""
+        table = self.block_tables.get(seq.seq_id, [])
+        return [block.block_number for block in takewhile(lambda b: b.computed, table[:-1])]
+
+    def get_common_computed_block_ids(self, seqs: list[Sequence]) -> list[int]:
+        """Return the leading blocks that need not be computed again, the same for all of `seqs`."""
+        if not self.enable_caching:
+            return []
+        if len(seqs) == 1:
+            return self.get_all_computed_blocks(seqs[0])
+        computed = [self.get_all_computed_blocks(seq) for seq in seqs]
+        return commonprefix([numbers for numbers in computed if numbers])
+
+    def mark_blocks_as_computed(self, seq_group: SequenceGroup,
+                                token_chunk_size: int | None = None) -> None:
+        """Note that a batch computes so many more tokens of each sequence (None: all).
+
+        A sequence's last full block is left out until the next one is full, as in vLLM.
+        """
+        if not self.enable_caching:
+            return
+        for seq in seq_group.get_seqs():
+            table = self.block_tables.get(seq.seq_id)
+            if table is None:
+                continue
+            num_full = seq.get_len() // self.block_size - 1
+            if token_chunk_size is not None:
+                num_computed = seq.data.get_num_computed_tokens() + token_chunk_size
+                num_full = min(num_full, num_computed // self.block_size)
+            for i in range(num_full - 1, -1, -1):
+                if table[i].computed:
+                    break
+                table[i].computed = True

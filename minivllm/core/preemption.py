@@ -1,0 +1,104 @@
+"""How a running group gives its blocks back (mirrors ``_preempt`` in ``vllm/core/scheduler.py``).
+
+Beyond vLLM: a group of several sequences can be recomputed, and is if the CPU pool has no room
+for its blocks (vLLM stops there); a prompt that would restart for ever is let through.
+"""
+
+from minivllm.config import SchedulerConfig
+from minivllm.core.interfaces import BlockSpaceManager
+from minivllm.core.outputs import PreemptionMode, SchedulerRunningOutputs
+from minivllm.decisions import Check, Decision, Verdict
+from minivllm.logger import init_logger
+from minivllm.sequence import SequenceGroup, SequenceStatus
+
+logger = init_logger(__name__)
+
+
+class Preemptor:
+    """Stops running groups, by swap or by recompute.
+
+    Parameters
+    ----------
+    scheduler_config : SchedulerConfig
+        Says which way.
+    block_manager : BlockSpaceManager
+        Gets the blocks back.
+    """
+
+    def __init__(self, scheduler_config: SchedulerConfig,
+                 block_manager: BlockSpaceManager) -> None:
+        self.user_specified_preemption_mode = scheduler_config.preemption_mode
+        self.max_num_batched_tokens = scheduler_config.max_num_batched_tokens
+        self.block_manager = block_manager
+        self.num_cumulative_preemption = 0
+
+    def preempt(self, victim: SequenceGroup, other: SequenceGroup,
+                result: SchedulerRunningOutputs) -> list[Decision]:
+        """Stop `victim`, for `other` needs its blocks; say why."""
+        need, have = (self.block_manager.append_demand(other),
+                      self.block_manager.get_num_free_gpu_blocks())
+        decisions = []
+        mode = self._preferred_mode(victim)
+        if mode is PreemptionMode.SWAP and not self.block_manager.can_swap_out(victim):
+            mode = PreemptionMode.RECOMPUTE
+            decisions.append(self._no_cpu_space(victim))
+        if mode is PreemptionMode.SWAP:
+            verdict = Verdict.SWAPPED_OUT
+            self._preempt_by_swap(victim, result)
+        else:
+            verdict = Verdict.RECOMPUTED
+            self._preempt_by_recompute(victim, result)
+        self._warn(victim, mode)
+        decisions.append(Decision(
+            victim.request_id, verdict, Check.GPU_BLOCKS, need, have, other=other.request_id,
+            total=self.block_manager.num_total_gpu_blocks))
+        return decisions
+
+    def would_restart_for_ever(self, seq_group: SequenceGroup) -> bool:
+        """Return True for a prompt that could not even go on alone in the pool.
+
+        It needs no new block for its next chunk, yet the append test asks for free ones.  Were it
+        preempted it would start again with its first chunk and come to the same point.
+        """
+        if not seq_group.is_prefill():
+            return False
+        seqs = seq_group.get_seqs(SequenceStatus.RUNNING)
+        blocks = {number for seq in seqs for number in self.block_manager.get_block_table(seq)}
+        return (len(blocks) + len(seqs) > self.block_manager.num_total_gpu_blocks
+                and seqs[0].get_len() * len(seqs) > self.max_num_batched_tokens)
+
+    def _preferred_mode(self, victim: SequenceGroup) -> PreemptionMode:
+        """Recomputing one sequence costs less than moving its blocks twice; not so several."""
+        if self.user_specified_preemption_mode is None:
+            single = victim.get_max_num_running_seqs() == 1
+            return PreemptionMode.RECOMPUTE if single else PreemptionMode.SWAP
+        return PreemptionMode[self.user_specified_preemption_mode.upper()]
+
+    def _preempt_by_recompute(self, victim: SequenceGroup,
+                              result: SchedulerRunningOutputs) -> None:
+        for seq in victim.get_seqs(SequenceStatus.RUNNING):
+            seq.status = SequenceStatus.WAITING
+            self.block_manager.free(seq)
+            seq.reset_state_for_recompute()
+        result.preempted.append(victim)
+
+    def _preempt_by_swap(self, victim: SequenceGroup, result: SchedulerRunningOutputs) -> None:
+        result.blocks_to_swap_out.extend(self.block_manager.swap_out(victim))
+        for seq in victim.get_seqs(SequenceStatus.RUNNING):
+            seq.status = SequenceStatus.SWAPPED
+        result.swapped_out.append(victim)
+
+    def _no_cpu_space(self, victim: SequenceGroup) -> Decision:
+        need = self.block_manager.swap_out_demand(victim)
+        have, total = (self.block_manager.get_num_free_cpu_blocks(),
+                       self.block_manager.num_total_cpu_blocks)
+        return Decision(victim.request_id, Verdict.NOT_SWAPPED_OUT, Check.CPU_BLOCKS, need, have,
+                        total=total, enough=total + need - have)
+
+    def _warn(self, victim: SequenceGroup, mode: PreemptionMode) -> None:
+        if self.num_cumulative_preemption % 50 == 0:
+            logger.warning(
+                "Request %s is preempted by %s because the KV cache is full; this costs time. "
+                "Raise kv_cache_space, or lower max_num_seqs. Preemptions so far: %d.",
+                victim.request_id, mode.name.lower(), self.num_cumulative_preemption + 1)
+        self.num_cumulative_preemption += 1

@@ -1,0 +1,400 @@
+"""Who runs in this step (mirrors ``vllm/core/scheduler.py``).
+
+Requests wait in one of three queues:
+
+- ``waiting``: not started, or preempted and to be recomputed; the head goes first;
+- ``running``: they own GPU blocks;
+- ``swapped``: preempted, their blocks are in the CPU pool.
+
+A step walks the queues in three phases, each of which returns a small result; `_commit` then puts
+the groups where they belong.  The default policy runs either prompts or everything else; with
+chunked prefill both run together, and prompts may be cut.
+
+Left out: LoRA, lookahead slots (their number is 0).  Beyond vLLM: groups of several sequences can
+be recomputed, and whatever is decided is logged (`SchedulerOutputs.decisions`).
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from minivllm.config import CacheConfig, SchedulerConfig
+from minivllm.core.block_manager_v1 import BlockSpaceManagerV1
+from minivllm.core.budget import SchedulingBudget
+from minivllm.core.checks import Checks
+from minivllm.core.interfaces import BlockSpaceManager
+from minivllm.core.outputs import (
+    BlockMove,
+    PreemptionMode,
+    ScheduledSequenceGroup,
+    SchedulerOutputs,
+    SchedulerPrefillOutputs,
+    SchedulerRunningOutputs,
+    SchedulerSwappedInOutputs,
+)
+from minivllm.core.policy import PolicyFactory
+from minivllm.core.preemption import Preemptor
+from minivllm.decisions import Decision, DecisionLog, Verdict, sentence
+from minivllm.logger import init_logger
+from minivllm.sequence import Sequence, SequenceGroup, SequenceGroupMetadata, SequenceStatus
+
+__all__ = ["PreemptionMode", "ScheduledSequenceGroup", "Scheduler", "SchedulerOutputs",
+           "SchedulingBudget"]
+
+logger = init_logger(__name__)
+
+
+def get_block_space_manager_class(scheduler_config: SchedulerConfig) -> type[BlockSpaceManager]:
+    """Return the block manager that the configuration asks for."""
+    return BlockSpaceManagerV1
+
+
+class Scheduler:
+    """Chooses the groups and tokens of each step, and preempts when blocks run out.
+
+    Parameters
+    ----------
+    scheduler_config : SchedulerConfig
+        The limits of a step.
+    cache_config : CacheConfig
+        The block pools.
+    block_manager : type of BlockSpaceManager, optional
+        Instead of the one that the configuration names.
+    clock : callable, optional
+        Returns the time.
+
+    Attributes
+    ----------
+    waiting, running, swapped : deque of SequenceGroup
+        The queues.
+    """
+
+    def __init__(self, scheduler_config: SchedulerConfig, cache_config: CacheConfig, *,
+                 block_manager: type[BlockSpaceManager] | None = None,
+                 clock: Callable[[], float] = time.time) -> None:
+        self.scheduler_config = scheduler_config
+        self.cache_config = cache_config
+        self.clock = clock
+        manager_class = block_manager or get_block_space_manager_class(scheduler_config)
+        self.block_manager = manager_class(
+            block_size=cache_config.block_size,
+            num_gpu_blocks=cache_config.num_gpu_blocks or 0,
+            num_cpu_blocks=cache_config.num_cpu_blocks or 0,
+            sliding_window=cache_config.sliding_window,
+            enable_caching=cache_config.enable_prefix_caching)
+        self.checks = Checks(scheduler_config, self.block_manager)
+        self.preemptor = Preemptor(scheduler_config, self.block_manager)
+        self.policy = PolicyFactory.get_policy("fcfs")
+        self.waiting: deque[SequenceGroup] = deque()
+        self.running: deque[SequenceGroup] = deque()
+        self.swapped: deque[SequenceGroup] = deque()
+        # For delay_factor: when prompts were last looked at, and how long a prompt step took.
+        self.prev_time = 0.0
+        self.prev_prompt = False
+        self.last_prompt_latency = 0.0
+
+    # ------------------------------------------------------------------ what the engine calls
+
+    def add_seq_group(self, seq_group: SequenceGroup) -> None:
+        """Let a request wait."""
+        self.waiting.append(seq_group)
+
+    def abort_seq_group(self, request_id: str | Iterable[str]) -> None:
+        """Drop requests, wherever they are, and free their blocks; unknown ids are ignored."""
+        request_ids = {request_id} if isinstance(request_id, str) else set(request_id)
+        for queue in (self.waiting, self.running, self.swapped):
+            for seq_group in [group for group in queue if group.request_id in request_ids]:
+                queue.remove(seq_group)
+                self._finish(seq_group.get_unfinished_seqs(), SequenceStatus.FINISHED_ABORTED)
+
+    def has_unfinished_seqs(self) -> bool:
+        """Return True if any request is in a queue."""
+        return bool(self.waiting or self.running or self.swapped)
+
+    def get_num_unfinished_seq_groups(self) -> int:
+        """Return how many requests are in the queues."""
+        return len(self.waiting) + len(self.running) + len(self.swapped)
+
+    def fork_seq(self, parent_seq: Sequence, child_seq: Sequence) -> None:
+        """Let a child share its parent's blocks."""
+        self.block_manager.fork(parent_seq, child_seq)
+
+    def free_seq(self, seq: Sequence) -> None:
+        """Give a sequence's blocks back."""
+        self.block_manager.free(seq)
+
+    def free_finished_seq_groups(self) -> None:
+        """Let finished groups leave the running queue."""
+        self.running = deque(group for group in self.running if not group.is_finished())
+
+    def schedule(self) -> tuple[list[SequenceGroupMetadata], SchedulerOutputs]:
+        """Decide about the next step, and describe its batch for the worker."""
+        budget = SchedulingBudget(self.scheduler_config.max_num_batched_tokens,
+                                  self.scheduler_config.max_num_seqs)
+        if self.scheduler_config.chunked_prefill_enabled:
+            outputs = self._schedule_chunked_prefill(budget, DecisionLog())
+        else:
+            outputs = self._schedule_default(budget, DecisionLog())
+        now = self.clock()
+        batch = [self._metadata(scheduled, now) for scheduled in outputs.scheduled_seq_groups]
+        # Only now: no group may skip what another one computes in the same batch.
+        for scheduled in outputs.scheduled_seq_groups:
+            self.block_manager.mark_blocks_as_computed(scheduled.seq_group,
+                                                       scheduled.token_chunk_size)
+        return batch, outputs
+
+    # ------------------------------------------------------------------ the two policies
+
+    def _schedule_default(self, budget: SchedulingBudget, log: DecisionLog) -> SchedulerOutputs:
+        """Run prompts if any can start, else everything else."""
+        prefills, swapped = SchedulerPrefillOutputs(), SchedulerSwappedInOutputs()
+        running = SchedulerRunningOutputs()
+        self._take_seats(self.running, budget)
+        if not self.swapped:
+            prefills = self._schedule_prefills(budget, log)
+        elif self.waiting:
+            log.rule(Verdict.SWAPPED_FIRST)
+        if prefills.seq_groups:
+            running.unvisited.extend(self.running)
+            if self.running:
+                log.rule(Verdict.PROMPTS_FIRST)
+        else:
+            running = self._schedule_running(budget, log)
+            swapped = self._schedule_swapped_unless_preempted(running, budget, log)
+        return self._commit(prefills, running, swapped, budget, log)
+
+    def _schedule_chunked_prefill(self, budget: SchedulingBudget,
+                                  log: DecisionLog) -> SchedulerOutputs:
+        """Run what runs, then what is swapped, then as much of new prompts as fits."""
+        running = self._schedule_running(budget, log)
+        self._take_seats(running.unvisited, budget)
+        swapped = self._schedule_swapped_unless_preempted(running, budget, log)
+        prefills = self._schedule_prefills(budget, log)
+        return self._commit(prefills, running, swapped, budget, log)
+
+    # ------------------------------------------------------------------ the three phases
+
+    def _schedule_prefills(self, budget: SchedulingBudget,
+                           log: DecisionLog) -> SchedulerPrefillOutputs:
+        """Start waiting groups from the head of the queue until one does not fit."""
+        result = SchedulerPrefillOutputs()
+        if not self._passed_delay(self.clock()):
+            log.rule(Verdict.PROMPTS_DELAYED)
+            return result
+        while self.waiting:
+            seq_group = self.waiting[0]
+            seqs = seq_group.get_seqs(SequenceStatus.WAITING)
+            chunk = self._get_chunk(seqs, budget, self.scheduler_config.chunked_prefill_enabled)
+            decision = self.checks.may_start(seq_group, seqs, chunk, budget)
+            log.add(decision)
+            if decision.verdict is Verdict.IGNORED:
+                self._ignore_head_of_waiting(seqs, decision)
+                result.ignored_seq_groups.append(seq_group)
+            elif decision.held_back:
+                break
+            else:
+                self._start_head_of_waiting(seqs)
+                result.seq_groups.append(self._take(seq_group, seqs, chunk, budget))
+        self.prev_prompt = bool(result.seq_groups)
+        return result
+
+    def _schedule_running(self, budget: SchedulingBudget,
+                          log: DecisionLog) -> SchedulerRunningOutputs:
+        """Let running groups go on, the first to arrive first; preempt when blocks run out."""
+        result = SchedulerRunningOutputs()
+        queue = self.policy.sort_by_priority(self.clock(), self.running)
+        chunked = self.scheduler_config.chunked_prefill_enabled
+        while queue:
+            seq_group = queue[0]
+            seqs = seq_group.get_seqs(SequenceStatus.RUNNING)
+            is_prefill = seqs[0].is_prefill()
+            chunk = self._get_chunk(seqs, budget, chunked and (is_prefill or len(seqs) == 1))
+            if not 0 < chunk * len(seqs) <= budget.remaining_token_budget():
+                log.add(self.checks.pauses(seq_group, seqs, budget))
+                break
+            queue.popleft()
+            if not self._make_room(seq_group, queue, result, log):
+                break
+            scheduled = self._take(seq_group, seqs, chunk, budget)
+            if is_prefill:
+                result.prefill_seq_groups.append(scheduled)
+            else:
+                self._append_slots(seqs, result.blocks_to_copy)
+                result.decode_seq_groups.append(scheduled)
+        result.unvisited.extend(queue)
+        return result
+
+    def _schedule_swapped(self, budget: SchedulingBudget,
+                          log: DecisionLog) -> SchedulerSwappedInOutputs:
+        """Bring swapped groups back, the first to arrive first, until one does not fit."""
+        result = SchedulerSwappedInOutputs()
+        self.swapped = self.policy.sort_by_priority(self.clock(), self.swapped)
+        while self.swapped:
+            seq_group = self.swapped[0]
+            seqs = seq_group.get_seqs(SequenceStatus.SWAPPED)
+            chunk = self._get_chunk(seqs, budget, may_cut=False)
+            decision = self.checks.may_swap_in(seq_group, seqs, chunk, budget)
+            log.add(decision)
+            if decision.verdict is Verdict.GIVEN_UP:
+                self._give_up_head_of_swapped(decision)
+                result.infeasible_seq_groups.append(seq_group)
+                continue
+            if decision.held_back:
+                break
+            self._swap_in_head_of_swapped(seqs, result.blocks_to_swap_in)
+            scheduled = self._take(seq_group, seqs, chunk, budget)
+            if seqs[0].is_prefill():
+                result.prefill_seq_groups.append(scheduled)
+            else:
+                self._append_slots(seqs, result.blocks_to_copy)
+                result.decode_seq_groups.append(scheduled)
+        return result
+
+    def _schedule_swapped_unless_preempted(
+            self, running: SchedulerRunningOutputs, budget: SchedulingBudget,
+            log: DecisionLog) -> SchedulerSwappedInOutputs:
+        """Bring nobody back in a step in which others had to go."""
+        if not running.num_preempted:
+            return self._schedule_swapped(budget, log)
+        if self.swapped:
+            log.rule(Verdict.NO_SWAP_IN)
+        return SchedulerSwappedInOutputs()
+
+    # ------------------------------------------------------------------ moves between the queues
+
+    def _start_head_of_waiting(self, seqs: list[Sequence]) -> None:
+        """Give the head of the waiting queue its blocks; `_commit` lets it run."""
+        self.block_manager.allocate(self.waiting.popleft())
+        for seq in seqs:
+            seq.status = SequenceStatus.RUNNING
+
+    def _ignore_head_of_waiting(self, seqs: list[Sequence], decision: Decision) -> None:
+        """Drop a request that can never start; it ends with what it has."""
+        logger.warning(sentence(decision))
+        self.waiting.popleft()
+        self._finish(seqs, SequenceStatus.FINISHED_IGNORED)
+
+    def _swap_in_head_of_swapped(self, seqs: list[Sequence],
+                                 blocks_to_swap_in: list[BlockMove]) -> None:
+        """Bring the blocks of the head of the swapped queue back; `_commit` lets it run."""
+        blocks_to_swap_in.extend(self.block_manager.swap_in(self.swapped.popleft()))
+        for seq in seqs:
+            seq.status = SequenceStatus.RUNNING
+
+    def _give_up_head_of_swapped(self, decision: Decision) -> None:
+        """Drop a group that can never come back; its finished sequences count as cut off too."""
+        logger.warning(sentence(decision))
+        self._finish(self.swapped.popleft().get_seqs(), SequenceStatus.FINISHED_IGNORED)
+
+    def _make_room(self, seq_group: SequenceGroup, queue: deque[SequenceGroup],
+                   result: SchedulerRunningOutputs, log: DecisionLog) -> bool:
+        """Preempt from the end of the queue, at last the group itself, until it can go on.
+
+        Returns whether it can.
+        """
+        decisions: list[Decision] = []
+        while not self.block_manager.can_append_slots(seq_group, 0):
+            if not queue and self.preemptor.would_restart_for_ever(seq_group):
+                break
+            victim = queue.pop() if queue else seq_group
+            decisions += self.preemptor.preempt(victim, seq_group, result)
+            if victim is seq_group:
+                break
+        log.add(*decisions)
+        return not decisions or decisions[-1].request_id != seq_group.request_id
+
+    def _commit(self, prefills: SchedulerPrefillOutputs, running: SchedulerRunningOutputs,
+                swapped: SchedulerSwappedInOutputs, budget: SchedulingBudget,
+                log: DecisionLog) -> SchedulerOutputs:
+        """Put all groups where they belong now, and sum up the step."""
+        all_prefills = (prefills.seq_groups + running.prefill_seq_groups
+                        + swapped.prefill_seq_groups)
+        self.waiting.extendleft(running.preempted)
+        self.swapped.extend(running.swapped_out)
+        self.running = deque(running.unvisited)
+        for scheduled in (prefills.seq_groups, running.decode_seq_groups,
+                          running.prefill_seq_groups, swapped.decode_seq_groups,
+                          swapped.prefill_seq_groups):
+            self.running.extend(s.seq_group for s in scheduled)
+        return SchedulerOutputs(
+            scheduled_seq_groups=(all_prefills + running.decode_seq_groups
+                                  + swapped.decode_seq_groups),
+            num_prefill_groups=len(all_prefills),
+            num_batched_tokens=budget.num_batched_tokens,
+            blocks_to_swap_in=swapped.blocks_to_swap_in,
+            blocks_to_swap_out=running.blocks_to_swap_out,
+            blocks_to_copy=running.blocks_to_copy + swapped.blocks_to_copy,
+            ignored_seq_groups=prefills.ignored_seq_groups + swapped.infeasible_seq_groups,
+            num_lookahead_slots=0,
+            running_queue_size=len(self.running),
+            preempted=running.num_preempted,
+            decisions=log.decisions)
+
+    # ------------------------------------------------------------------ small helpers
+
+    def _finish(self, seqs: list[Sequence], status: SequenceStatus) -> None:
+        """End sequences and free their blocks."""
+        for seq in seqs:
+            seq.status = status
+            self.free_seq(seq)
+
+    def _take_seats(self, seq_groups: Iterable[SequenceGroup], budget: SchedulingBudget) -> None:
+        """Count the seats of groups that run or could run."""
+        for seq_group in seq_groups:
+            budget.add_num_seqs(seq_group.request_id, seq_group.get_max_num_running_seqs())
+
+    def _get_chunk(self, seqs: list[Sequence], budget: SchedulingBudget, may_cut: bool) -> int:
+        """Return how many tokens of each sequence to compute; 0 if the budget is used up.
+
+        All sequences of a group are equally long.  What exceeds even a whole step's budget is
+        always cut.
+        """
+        rest = seqs[0].get_num_new_tokens()
+        if may_cut or rest * len(seqs) > budget.token_budget:
+            return min(rest, budget.remaining_token_budget() // len(seqs))
+        return rest
+
+    def _take(self, seq_group: SequenceGroup, seqs: list[Sequence], chunk: int,
+              budget: SchedulingBudget) -> ScheduledSequenceGroup:
+        """Take the group's tokens and seats out of the budget."""
+        budget.add_num_batched_tokens(seq_group.request_id, chunk * len(seqs))
+        budget.add_num_seqs(seq_group.request_id, seq_group.get_max_num_running_seqs())
+        budget.num_cut_tokens += (seqs[0].get_num_new_tokens() - chunk) * len(seqs)
+        return ScheduledSequenceGroup(seq_group, chunk)
+
+    def _append_slots(self, seqs: list[Sequence], blocks_to_copy: list[BlockMove]) -> None:
+        """Make room for the newest token of each sequence."""
+        for seq in seqs:
+            blocks_to_copy.extend(self.block_manager.append_slots(seq, 0))
+
+    def _passed_delay(self, now: float) -> bool:
+        """Return False while prompts are to be gathered (`delay_factor`)."""
+        if self.prev_prompt:
+            self.last_prompt_latency = now - self.prev_time
+        self.prev_time, self.prev_prompt = now, False
+        factor = self.scheduler_config.delay_factor
+        if factor <= 0 or not self.waiting or not self.running:
+            return True
+        earliest = min(group.metrics.arrival_time for group in self.waiting)
+        return now - earliest > factor * self.last_prompt_latency
+
+    def _metadata(self, scheduled: ScheduledSequenceGroup, now: float) -> SequenceGroupMetadata:
+        """Describe a scheduled group for the worker."""
+        seq_group, chunk = scheduled.seq_group, scheduled.token_chunk_size
+        seq_group.maybe_set_first_scheduled_time(now)
+        seqs = seq_group.get_seqs(SequenceStatus.RUNNING)
+        for seq in seqs:
+            self.block_manager.access_all_blocks_in_seq(seq, now)
+        data, is_prompt = seqs[0].data, seqs[0].is_prefill()
+        return SequenceGroupMetadata(
+            request_id=seq_group.request_id,
+            is_prompt=is_prompt,
+            seq_data={seq.seq_id: seq.data for seq in seqs},
+            sampling_params=seq_group.sampling_params,
+            block_tables={seq.seq_id: self.block_manager.get_block_table(seq) for seq in seqs},
+            # Without the last token computed there is nothing to sample from.
+            do_sample=not is_prompt or data.get_num_uncomputed_tokens() == chunk,
+            pooling_params=seq_group.pooling_params,
+            token_chunk_size=chunk,
+            computed_block_nums=self.block_manager.get_common_computed_block_ids(seqs),
+            state=seq_group.state)
