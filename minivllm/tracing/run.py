@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from minivllm.config import CacheConfig, ModelConfig
+from minivllm.core.interfaces import BlockSpaceManager
 from minivllm.engine.llm_engine import LLMEngine, StepObserver
 from minivllm.executor.simulated_executor import SimulatedExecutor
 from minivllm.outputs import EmbeddingRequestOutput, RequestOutput
@@ -33,7 +34,8 @@ class StepClock:
         return float(self.step)
 
 
-def simulated_engine(workload: Workload, clock: StepClock) -> LLMEngine:
+def simulated_engine(workload: Workload, clock: StepClock,
+                     block_manager: type[BlockSpaceManager] | None = None) -> LLMEngine:
     """Return an engine of the workload's shape whose model is the hash LM."""
     spec = workload["engine"]
     hf_config = PretrainedConfig(
@@ -44,7 +46,7 @@ def simulated_engine(workload: Workload, clock: StepClock) -> LLMEngine:
         CacheConfig(spec["block_size"], num_gpu_blocks_override=spec["num_gpu_blocks"],
                     num_cpu_blocks_override=spec["num_cpu_blocks"],
                     enable_prefix_caching=spec["enable_prefix_caching"]),
-        scheduler_config(spec), SimulatedExecutor, clock=clock)
+        scheduler_config(spec), SimulatedExecutor, block_manager=block_manager, clock=clock)
 
 
 class WorkloadRun:
@@ -56,6 +58,8 @@ class WorkloadRun:
         Checked (`minivllm.tracing.workload.check_workload`).
     observers : sequence of StepObserver
         Who watches the engine.
+    block_manager : type of BlockSpaceManager, optional
+        A class of your own instead of V1 or V2.
 
     Attributes
     ----------
@@ -67,10 +71,11 @@ class WorkloadRun:
         Requests that were aborted, as they were then.
     """
 
-    def __init__(self, workload: Workload, observers: Sequence[StepObserver] = ()) -> None:
+    def __init__(self, workload: Workload, observers: Sequence[StepObserver] = (),
+                 block_manager: type[BlockSpaceManager] | None = None) -> None:
         self.workload = workload
         self.clock = StepClock()
-        self.engine = simulated_engine(workload, self.clock)
+        self.engine = simulated_engine(workload, self.clock, block_manager)
         self.engine.observers.extend(observers)
         self.aborted: dict[str, RequestOutput] = {}
         requests = workload["requests"]
