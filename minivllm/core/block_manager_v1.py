@@ -33,10 +33,7 @@ class BlockSpaceManagerV1(BlockSpaceManager):
                  enable_caching: bool = False) -> None:
         super().__init__(block_size, num_gpu_blocks, num_cpu_blocks, watermark, sliding_window,
                          enable_caching)
-        allocator = CachedBlockAllocator if enable_caching else UncachedBlockAllocator
-        self.gpu_allocator: BlockAllocatorBase = allocator(Device.GPU, block_size, num_gpu_blocks)
-        self.cpu_allocator: BlockAllocatorBase = allocator(Device.CPU, block_size, num_cpu_blocks)
-        self.block_tables: dict[int, BlockTable] = {}  # by seq_id
+        self.reset()
 
     def allocation_demand(self, seq_group: SequenceGroup) -> BlockDemand:
         """Return what `allocate` takes at most; cached blocks are not counted as a gain."""
@@ -173,12 +170,13 @@ class BlockSpaceManagerV1(BlockSpaceManager):
             (self.gpu_allocator if block.device is Device.GPU else self.cpu_allocator).free(block)
 
     def reset(self) -> None:
-        """Give back all blocks."""
-        for table in self.block_tables.values():
-            for block in table:
-                (self.gpu_allocator if block.device is Device.GPU
-                 else self.cpu_allocator).free(block)
-        self.block_tables.clear()
+        """Give back all blocks and forget all contents."""
+        allocator = CachedBlockAllocator if self.enable_caching else UncachedBlockAllocator
+        self.gpu_allocator: BlockAllocatorBase = allocator(
+            Device.GPU, self.block_size, self.num_total_gpu_blocks)
+        self.cpu_allocator: BlockAllocatorBase = allocator(
+            Device.CPU, self.block_size, self.num_total_cpu_blocks)
+        self.block_tables: dict[int, BlockTable] = {}  # by seq_id
 
     def get_block_table(self, seq: Sequence) -> list[int]:
         """Return the sequence's block numbers, logical block 0 first."""

@@ -166,6 +166,10 @@ class BlockSpaceManager(ABC):
         """Give back the blocks of a sequence, if it holds any."""
 
     @abstractmethod
+    def reset(self) -> None:
+        """Give back all blocks and forget all contents."""
+
+    @abstractmethod
     def get_block_table(self, seq: Sequence) -> list[int]:
         """Return the sequence's block numbers, logical block 0 first."""
 

@@ -127,6 +127,21 @@ class Scheduler:
         """Let finished groups leave the running queue."""
         self.running = deque(group for group in self.running if not group.is_finished())
 
+    def recompute_all(self) -> None:
+        """Undo what a failed step left half done: no block can be trusted any more.
+
+        Every running and swapped group waits to be recomputed, the first to arrive first.
+        """
+        stopped = self.policy.sort_by_priority(self.clock(), [*self.running, *self.swapped])
+        for seq_group in stopped:
+            for seq in seq_group.get_unfinished_seqs():
+                seq.status = SequenceStatus.WAITING
+                seq.reset_state_for_recompute()
+        self.waiting.extendleft(reversed(stopped))
+        self.running.clear()
+        self.swapped.clear()
+        self.block_manager.reset()
+
     def schedule(self) -> tuple[list[SequenceGroupMetadata], SchedulerOutputs]:
         """Decide about the next step, and describe its batch for the worker."""
         budget = SchedulingBudget(self.scheduler_config.max_num_batched_tokens,
