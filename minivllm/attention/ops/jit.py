@@ -1,0 +1,47 @@
+"""Compiles kernels with Numba.
+
+A kernel is a plain Python function; with ``NUMBA_DISABLE_JIT=1`` it stays one, to be stepped
+through in a debugger.  Compiled code is kept on disk: beside the source, else in the user's cache
+directory, else where ``NUMBA_CACHE_DIR`` says.  Where nothing of this can be written, each
+process compiles anew.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+
+from minivllm.logger import init_logger
+
+logger = init_logger(__name__)
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+# Fused multiply-add may round differently; NaN and infinity stay what they are.
+EXACT = frozenset({"contract"})
+# Sums may be taken in any order, so that they can be vectorised.
+REORDERED = frozenset({"contract", "reassoc", "nsz"})
+
+
+def jit(fastmath: frozenset[str]) -> Callable[[Kernel], Kernel]:
+    """Return a decorator that compiles a kernel when it is first called."""
+    def compile_later(kernel: Kernel) -> Kernel:
+        options = {"nogil": True, "fastmath": set(fastmath)}
+        try:
+            return numba.njit(kernel, cache=True, **options)  # type: ignore[no-any-return]
+        except RuntimeError as error:
+            _warn_once(str(error))
+            return numba.njit(kernel, **options)  # type: ignore[no-any-return]
+
+    return compile_later
+
+
+_warned = False
+
+
+def _warn_once(reason: str) -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        logger.warning("compiled kernels cannot be kept (%s): each process compiles anew. Set "
+                       "NUMBA_CACHE_DIR to a writable directory.", reason)

@@ -1,0 +1,238 @@
+"""Kernels of paged attention (mirrors ``vllm/attention/ops/paged_attn.py`` and ``csrc/attention``).
+
+Loops that compute what `minivllm.attention.backends.numpy_backend` defines.  Where that gathers a
+whole context and all its scores, these take a few tokens at a time and keep, for each query, the
+highest score so far and the sum of the exponentials (Milakov and Gimelshein, 2018; FlashAttention,
+2022).  A decode is a prefill of one token.
+
+In all loops ``t`` counts tokens, ``d`` places in a head, and ``r`` rows: a row is the query of one
+token and one query head; all rows of a tile share a key head, whose blocks they read together.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minivllm.attention.ops.jit import EXACT, REORDERED, jit
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int32]
+
+# Tokens of a prefill that are attended from, and blocks' tokens attended to, at a time: so many
+# that queries, keys, values and scores stay in the fast caches.
+QUERY_TILE = 32
+KEY_TILE = 128
+
+
+@jit(EXACT)
+def reshape_and_cache(key: Floats, value: Floats, kv_cache: Floats,
+                      slot_mapping: NDArray[np.int64]) -> None:
+    """Store keys and values ``(num_tokens, num_kv_heads, head_size)`` in their slots."""
+    block_size = kv_cache.shape[3]
+    for t in range(len(slot_mapping)):
+        slot = slot_mapping[t]
+        if slot >= 0:
+            for kv_head in range(key.shape[1]):
+                for d in range(key.shape[2]):
+                    block, offset = slot // block_size, slot % block_size
+                    kv_cache[0, block, kv_head, offset, d] = key[t, kv_head, d]
+                    kv_cache[1, block, kv_head, offset, d] = value[t, kv_head, d]
+
+
+@jit(REORDERED)
+def total(weights: Floats) -> float:
+    """Return the sum."""
+    result = np.float32(0)
+    for t in range(len(weights)):
+        result += weights[t]
+    return result
+
+
+@jit(REORDERED | {"nnan"})
+def maximum(scores: Floats, floor: float) -> float:
+    """Return the highest score, at least `floor`; NaN among the scores is passed over."""
+    for t in range(len(scores)):
+        floor = max(floor, scores[t])
+    return floor
+
+
+@jit(EXACT)
+def exp_minus(scores: Floats, highest: float) -> float:
+    """Replace each score by ``exp(score - highest)`` and return the sum; no score is above.
+
+    With ``x = n ln 2 + r``, the exponential of the small rest r is a polynomial (that of the
+    Cephes library), and n is added to the exponent bits.  Unlike calls of ``exp`` this becomes
+    vector instructions.  NaN stays NaN.
+    """
+    bits = scores.view(np.int32)
+    for t in range(len(scores)):
+        x = scores[t] - highest
+        x = np.float32(-87) if x < np.float32(-87) else x
+        n = np.int32(x * np.float32(1.44269504) - np.float32(0.5))
+        r = x - np.float32(n) * np.float32(0.693359375)
+        r = r + np.float32(n) * np.float32(2.12194440e-4)
+        p = np.float32(1.9875691500e-4) * r + np.float32(1.3981999507e-3)
+        p = p * r + np.float32(8.3334519073e-3)
+        p = p * r + np.float32(4.1665795894e-2)
+        p = p * r + np.float32(1.6666665459e-1)
+        p = p * r + np.float32(0.5)
+        scores[t] = p * r * r + r + np.float32(1)
+        bits[t] += n << np.int32(23)
+    return total(scores)
+
+
+@jit(EXACT)
+def exponentiate(scores: Floats, begin: int, end: int, r: int, highest: Floats, totals: Floats,
+                 sums: Floats) -> None:
+    """Turn a row's scores from `begin` up to `end`, those it may see, into weights; others are 0.
+
+    A weight is ``exp(score - highest)``; when the highest score of the row rises, what was added
+    up with the old one is scaled down.
+    """
+    end = max(begin, min(end, len(scores)))
+    scores[:begin] = 0
+    scores[end:] = 0
+    if begin == end:
+        return
+    old, new = highest[r], maximum(scores[begin:end], highest[r])
+    if new > old:
+        highest[r] = new
+        factor = math.exp(old - new)
+        totals[r] *= factor
+        for d in range(sums.shape[1]):
+            sums[r, d] *= factor
+    totals[r] += exp_minus(scores[begin:end], highest[r])
+
+
+@jit(REORDERED)
+def put_scores(rows: Floats, keys: Floats, num_keys: int, scores: Floats, column: int) -> None:
+    """Put the products of all rows with the first keys of a block into `scores`, from `column` on.
+
+    Four keys at a time, so that each number of a row is loaded once for them.
+    """
+    zero = np.float32(0)
+    fours = num_keys - num_keys % 4
+    for r in range(len(rows)):
+        for t in range(0, fours, 4):
+            s0, s1, s2, s3 = zero, zero, zero, zero
+            for d in range(rows.shape[1]):
+                s0 += rows[r, d] * keys[t, d]
+                s1 += rows[r, d] * keys[t + 1, d]
+                s2 += rows[r, d] * keys[t + 2, d]
+                s3 += rows[r, d] * keys[t + 3, d]
+            scores[r, column + t] = s0
+            scores[r, column + t + 1] = s1
+            scores[r, column + t + 2] = s2
+            scores[r, column + t + 3] = s3
+        for t in range(fours, num_keys):
+            s0 = zero
+            for d in range(rows.shape[1]):
+                s0 += rows[r, d] * keys[t, d]
+            scores[r, column + t] = s0
+
+
+@jit(EXACT)
+def add_values(weights: Floats, column: int, values: Floats, num_values: int,
+               sums: Floats) -> None:
+    """Add the first values of a block, times their weights from `column` on, to each row's sum.
+
+    Four values at a time, so that each sum is loaded and stored once for them.
+    """
+    fours = num_values - num_values % 4
+    for r in range(len(sums)):
+        for t in range(0, fours, 4):
+            w0, w1 = weights[r, column + t], weights[r, column + t + 1]
+            w2, w3 = weights[r, column + t + 2], weights[r, column + t + 3]
+            for d in range(sums.shape[1]):
+                sums[r, d] = (sums[r, d] + w0 * values[t, d] + w1 * values[t + 1, d]
+                              + w2 * values[t + 2, d] + w3 * values[t + 3, d])
+        for t in range(fours, num_values):
+            w0 = weights[r, column + t]
+            for d in range(sums.shape[1]):
+                sums[r, d] += w0 * values[t, d]
+
+
+@jit(REORDERED)
+def attend(rows: Floats, position: int, group: int, kv_cache: Floats, block_table: Ints,
+           kv_head: int, window: int) -> Floats:
+    """Return the weighted mean of values for each row of a tile.
+
+    Parameters
+    ----------
+    rows : (num_tokens * group, head_size) float32
+        Scaled queries: `group` rows for each token.
+    position : int
+        Of the first token in its sequence.
+    """
+    block_size = kv_cache.shape[3]
+    stop = position + len(rows) // group  # the last token sees keys before this one
+    last_block = (stop - 1) // block_size
+    blocks_at_once = max(1, KEY_TILE // block_size)
+    weights = np.empty((len(rows), blocks_at_once * block_size), np.float32)
+    sums = np.zeros(rows.shape, np.float32)
+    totals = np.zeros(len(rows), np.float32)
+    highest = np.full(len(rows), np.float32(-np.inf))
+    for first in range(max(0, position + 1 - window) // block_size, last_block + 1,
+                       blocks_at_once):
+        blocks = range(first, min(first + blocks_at_once, last_block + 1))
+        start = first * block_size  # the token whose key is in column 0 of weights
+        for block in blocks:
+            t = block * block_size
+            put_scores(rows, kv_cache[0, block_table[block], kv_head], min(block_size, stop - t),
+                       weights, t - start)
+        for r in range(len(rows)):
+            visible = position + r // group + 1 - start
+            exponentiate(weights[r], max(0, visible - window), visible, r, highest, totals, sums)
+        for block in blocks:
+            t = block * block_size
+            add_values(weights, t - start, kv_cache[1, block_table[block], kv_head],
+                       min(block_size, stop - t), sums)
+    for r in range(len(rows)):
+        for d in range(rows.shape[1]):
+            sums[r, d] /= totals[r]
+    return sums
+
+
+@jit(REORDERED)
+def attention(thread: int, num_threads: int, query: Floats, kv_cache: Floats,
+              block_tables: Ints, context_lens: Ints, query_start_loc: Ints, scale: float,
+              window: int, out: Floats) -> None:
+    """Attend from the new tokens of each sequence to its context and, causally, to themselves.
+
+    Called on each thread of a pool; a thread takes every `num_threads`-th tile.  A tile is some
+    tokens of one sequence with the query heads of one key head.
+
+    Parameters
+    ----------
+    thread, num_threads : int
+    query, out : (num_tokens, num_heads, head_size) float32
+    kv_cache : (2, num_blocks, num_kv_heads, block_size, head_size) float32
+    block_tables : (num_seqs, max_blocks) int32
+    context_lens : (num_seqs,) int32
+    query_start_loc : (num_seqs + 1,) int32
+    scale : float32
+    window : int
+        How many tokens a token sees, itself included.
+    """
+    num_kv_heads, head_size = kv_cache.shape[2], kv_cache.shape[4]
+    group = query.shape[1] // num_kv_heads
+    tile = 0
+    for seq in range(len(context_lens)):
+        for begin in range(query_start_loc[seq], query_start_loc[seq + 1], QUERY_TILE):
+            end = min(begin + QUERY_TILE, query_start_loc[seq + 1])
+            position = context_lens[seq] + begin - query_start_loc[seq]
+            for kv_head in range(num_kv_heads):
+                tile += 1
+                if tile % num_threads != thread:
+                    continue
+                rows = np.empty(((end - begin) * group, head_size), np.float32)
+                for r in range(len(rows)):
+                    for d in range(head_size):
+                        head = kv_head * group + r % group
+                        rows[r, d] = query[begin + r // group, head, d] * scale
+                means = attend(rows, position, group, kv_cache, block_tables[seq], kv_head, window)
+                for r in range(len(rows)):
+                    for d in range(head_size):
+                        head = kv_head * group + r % group
+                        out[begin + r // group, head, d] = means[r, d]

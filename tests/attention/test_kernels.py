@@ -1,0 +1,80 @@
+"""Kernels in awkward surroundings: no compiler, no place for the cache, after a fork."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from minivllm.attention.backends.numba_backend import NumbaAttentionBackend
+from minivllm.attention.ops import paged_attn
+from tests.attention.batches import dense, make_batch, run
+
+ROOT = Path(__file__).parent.parent.parent
+COMPARE = """
+import numpy as np
+from minivllm.attention.backends.numba_backend import NumbaAttentionBackend
+from minivllm.attention.ops import paged_attn
+from tests.attention.batches import dense, make_batch, run
+batch = make_batch(4, 2, 8, 4, query_lens=[5, 1], context_lens=[6, 9], window=7)
+np.testing.assert_allclose(run(NumbaAttentionBackend, batch)[0], dense(batch), atol=1e-5)
+"""
+
+
+def run_python(code, cwd=ROOT, **env):
+    base = {key: value for key, value in os.environ.items()
+            if not key.startswith(("NUMBA_", "MINIVLLM_", "HOME", "XDG_"))}
+    return subprocess.run([sys.executable, "-c", code], cwd=cwd, env=base | env, text=True,
+                          capture_output=True, check=False)
+
+
+def test_without_the_compiler_kernels_are_plain_functions():
+    code = COMPARE + "\nassert type(paged_attn.attend).__name__ == 'function'"
+    result = run_python(code, NUMBA_DISABLE_JIT="1")
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.slow
+def test_nowhere_to_keep_compiled_code(tmp_path):
+    """A read-only installation without HOME compiles in each process, and says so once."""
+    shutil.copytree(ROOT / "minivllm", tmp_path / "minivllm",
+                    ignore=shutil.ignore_patterns("__pycache__", "assets"))
+    shutil.copytree(ROOT / "tests" / "attention", tmp_path / "tests" / "attention")
+    # Files where directories would have to be made: even a superuser cannot write there.
+    for directory in (tmp_path / "minivllm").rglob("ops"):
+        (directory / "__pycache__").write_text("", encoding="utf-8")
+    (tmp_path / "home").write_text("", encoding="utf-8")
+    result = run_python(COMPARE, cwd=tmp_path, HOME=str(tmp_path / "home"))
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.count("compiled kernels cannot be kept") == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_child_makes_its_own_threads():
+    batch = make_batch(9, 3, 64, 16, query_lens=[200], context_lens=[100])
+    expected = run(NumbaAttentionBackend, batch)[0]
+    pid = os.fork()
+    if pid == 0:
+        same = np.array_equal(run(NumbaAttentionBackend, batch)[0], expected)
+        os._exit(0 if same else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_any_number_of_threads_gives_the_same_numbers():
+    """Threads share tiles out, they do not split sums."""
+    batch = make_batch(6, 3, 16, 8, query_lens=[70, 1, 33], context_lens=[10, 50, 0])
+    _, cache = run(NumbaAttentionBackend, batch)
+    metadata, results = batch.metadata, []
+    for num_threads in (1, 2, 5):
+        out = np.full_like(batch.query, np.nan)
+        for thread in range(num_threads):
+            paged_attn.attention(thread, num_threads, batch.query, cache, metadata.block_tables,
+                                 metadata.context_lens, metadata.query_start_loc,
+                                 np.float32(batch.scale), 1 << 30, out)
+        results.append(out)
+    np.testing.assert_allclose(results[0], dense(batch), atol=1e-5)
+    np.testing.assert_array_equal(results[0], results[1])
+    np.testing.assert_array_equal(results[0], results[2])
