@@ -12,21 +12,20 @@ PACKAGE = Path(__file__).parents[1] / "minivllm"
 # neighbours on its floor that are named below.
 FLOORS = [
     ["workloads", "sequence", "block", "decisions", "config", "sampling_params", "pooling_params",
-     "inputs", "outputs", "lora.request", "transformers_utils", "logger", "envs", "threads",
-     "utils", "version"],
+     "inputs", "outputs", "lora.request", "tracing.snapshot", "transformers_utils", "logger",
+     "envs", "threads", "utils", "version"],
     ["model_executor", "lora", "attention", "distributed"],
     ["worker"],
     ["core", "executor"],
     ["engine"],
-    ["tracing", "entrypoints"],
-    ["stepper", "exercises", "bench", "viz"],
+    ["tracing", "viz", "entrypoints"],
+    ["stepper", "exercises", "bench"],
     ["cli", "__main__"],
 ]
 NEIGHBOURS = {
     "model_executor": {"attention", "distributed"},
     "lora": {"attention", "distributed"},
-    "stepper": {"viz"},
-    "exercises": {"viz"},
+    "tracing": {"viz"},
     "__main__": {"cli"},
 }
 # Exceptions that the table states: core sees floor 0 only, executor floors 0 to 2.
@@ -98,6 +97,8 @@ def test_the_rules_catch_what_they_forbid() -> None:
     assert broken_rules("engine", "rich.console")
     assert broken_rules("executor", "minivllm.core.scheduler")
     assert broken_rules("viz", "minivllm.stepper")
+    assert broken_rules("viz", "minivllm.tracing.record")
+    assert not broken_rules("viz", "minivllm.tracing.snapshot")
     assert broken_rules("model_executor", "minivllm.worker.worker")
     assert not broken_rules("core", "minivllm.sequence")
     assert not broken_rules("executor", "minivllm.worker.worker")

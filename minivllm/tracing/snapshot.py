@@ -32,6 +32,8 @@ class Limits:
 class TokenLog:
     """The tokens of one sequence and their texts.  It only grows: all snapshots share it."""
 
+    request_id: str
+    num_prompt_tokens: int
     token_ids: list[int] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
 
@@ -44,15 +46,13 @@ class SequenceState:
     ----------
     seq_id : int
         The engine's number for it.
-    request_id : str
-        Its request.
     name : str
         The request's id; with ``.0``, ``.1``, ... in order of joining if the request has, or
         had, several sequences.
     status : str
         As `SequenceStatus` names it.
-    num_prompt_tokens, num_tokens, num_computed_tokens : int
-        Prompt tokens; prompt and output tokens; those whose keys and values are in the cache.
+    num_tokens, num_computed_tokens : int
+        Prompt and output tokens; those of them whose keys and values are in the cache.
     device : str or None
         ``"gpu"`` or ``"cpu"``: which pool `block_table` counts in; None without blocks.
     block_table : tuple of int
@@ -66,10 +66,8 @@ class SequenceState:
     """
 
     seq_id: int
-    request_id: str
     name: str
     status: str
-    num_prompt_tokens: int
     num_tokens: int
     num_computed_tokens: int
     device: str | None
@@ -77,6 +75,16 @@ class SequenceState:
     cumulative_logprob: float
     finish_reason: str | None
     log: TokenLog = field(repr=False, compare=False)
+
+    @property
+    def request_id(self) -> str:
+        """Its request."""
+        return self.log.request_id
+
+    @property
+    def num_prompt_tokens(self) -> int:
+        """Tokens that came with the request."""
+        return self.log.num_prompt_tokens
 
     @property
     def token_ids(self) -> tuple[int, ...]:
@@ -196,7 +204,6 @@ class CompletionState:
     index: int
     num_output_tokens: int
     token_ids: tuple[int, ...] | None
-    text: str
     cumulative_logprob: float
     finish_reason: str | None
     stop_reason: int | str | None

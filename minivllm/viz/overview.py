@@ -1,0 +1,106 @@
+"""The whole picture of a step, and the same in one line."""
+
+from rich.text import Text
+
+from minivllm.decisions import Decision, Verdict
+from minivllm.tracing.snapshot import ScheduledRequest, Snapshot
+from minivllm.viz.blocks import draw_blocks
+from minivllm.viz.pen import BOLD, Pen, beside, span
+from minivllm.viz.picture import Picture
+from minivllm.viz.queues import draw_queues
+from minivllm.viz.table import draw_tables, table_seqs
+from minivllm.viz.why import draw_reasons, held_requests, reasons
+
+# From this width on, tables stand beside queues and pools.
+_WIDE = 140
+# Of more requests only the first ones are named in the line.
+_MAX_NAMES = 6
+_MAX_HELD = 3
+
+
+def overview(snapshot: Snapshot) -> Picture:
+    """Draw the queues, the block pools, the block tables, and why some did not run."""
+    return Picture(f"step {snapshot.step}", {"line": line_text(snapshot)},
+                   lambda pen: draw_overview(snapshot, pen))
+
+
+def line(snapshot: Snapshot) -> Picture:
+    """Say in one line what the step did, and whom it held back."""
+    text = line_text(snapshot)
+    return Picture(f"step {snapshot.step}", text, lambda pen: draw_line(snapshot, pen))
+
+
+def draw_overview(snapshot: Snapshot, pen: Pen) -> list[Text]:
+    """Draw all parts, in two columns if there is room."""
+    lines = [*draw_line(snapshot, pen), Text()]
+    if pen.width >= _WIDE:
+        half = Pen((pen.width - 3) // 2, pen.encoding)
+        left = [*draw_queues(snapshot, half), Text(), *draw_blocks(snapshot, half)]
+        right = draw_tables(snapshot, table_seqs(snapshot), half)
+        lines += beside(left, right, half.width)
+    else:
+        lines += [*draw_queues(snapshot, pen), Text(), *draw_blocks(snapshot, pen), Text(),
+                  *draw_tables(snapshot, table_seqs(snapshot), pen)]
+    held = {request_id: reasons(snapshot, request_id) for request_id in held_requests(snapshot)}
+    return [*lines, Text(), *draw_reasons(snapshot, held, pen)] if held else lines
+
+
+def draw_line(snapshot: Snapshot, pen: Pen) -> list[Text]:
+    """Draw the line, folded where it is too long."""
+    step, _, rest = line_text(snapshot).partition("  ")
+    return pen.prose(rest, start=span(step, BOLD).append("  "))
+
+
+def line_text(snapshot: Snapshot) -> str:
+    """Return for example ``step 0  prefill r0 r1 | r2 waits: token budget, needs 3, has 2``."""
+    parts = [", ".join(_what_ran(snapshot)) or "nothing runs"]
+    parts += _who_was_held(snapshot)
+    for output in snapshot.outputs:
+        if output.finished and output.request_id not in snapshot.ignored:
+            reason = output.outputs[0].finish_reason if output.outputs else None
+            parts.append(f"{output.request_id} ends: {reason}")
+    return f"step {snapshot.step}  {' | '.join(parts)}"
+
+
+def _what_ran(snapshot: Snapshot) -> list[str]:
+    prefills = [_prefill_name(snapshot, request) for request in snapshot.scheduled
+                if request.is_prompt]
+    decodes = [request.request_id for request in snapshot.scheduled if not request.is_prompt]
+    before = snapshot.previous.swapped if snapshot.previous else ()
+    swapped_in = [request_id for request_id in before
+                  if snapshot.scheduled_request(request_id) is not None]
+    return [f"{word} {_names(names)}" for word, names in
+            (("swap in", swapped_in), ("prefill", prefills), ("decode", decodes)) if names]
+
+
+def _prefill_name(snapshot: Snapshot, request: ScheduledRequest) -> str:
+    """Return the request's name, and for a chunk of a prompt how much of it is done then."""
+    seq = request.seqs[0]
+    if request.do_sample and not seq.num_computed_tokens:
+        return request.request_id
+    done = seq.num_computed_tokens + request.token_chunk_size
+    return f"{request.request_id} ({done} of {seq.num_tokens})"
+
+
+def _who_was_held(snapshot: Snapshot) -> list[str]:
+    held = [decision for decision in snapshot.decisions
+            if decision.request_id is not None and decision.held_back]
+    parts = [_short(decision) for decision in held[:_MAX_HELD]]
+    if len(held) > _MAX_HELD:
+        parts.append(f"{len(held) - _MAX_HELD} more held back")
+    paused = [request_id for request_id in snapshot.running
+              if snapshot.scheduled_request(request_id) is None]
+    if any(decision.verdict is Verdict.PROMPTS_FIRST for decision in snapshot.decisions) and paused:
+        parts.append(f"{_names(paused)} pause{'s' * (len(paused) == 1)}: prompts go first")
+    return parts
+
+
+def _short(decision: Decision) -> str:
+    reserve = f" + {decision.reserve} kept free" if decision.reserve else ""
+    return (f"{decision.request_id} {decision.verdict.value}: {decision.check.value}, "
+            f"needs {decision.need}{reserve}, has {decision.have}")
+
+
+def _names(names: list[str]) -> str:
+    shown = " ".join(names[:_MAX_NAMES])
+    return shown + (f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else "")

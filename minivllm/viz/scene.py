@@ -1,0 +1,206 @@
+"""One step drawn as shapes: sequences on the left, the blocks that hold them on the right.
+
+The picture of the PagedAttention paper (Kwon et al., 2023, figure 6), made from a snapshot: each
+logical block is a row of token slots, a line leads to the physical block that holds it.  Frames
+of the animated SVG are made of it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+
+from rich.cells import cell_len
+
+from minivllm.tracing.snapshot import PoolState, SequenceState, Snapshot
+from minivllm.utils import cdiv
+from minivllm.viz.pen import Pen, fill_of, ink_of
+
+_PEN = Pen(1000)
+# Pixels.
+SLOT_WIDTH, SLOT_HEIGHT = 58, 22
+ROW = 30
+CHAR = 7.2
+GAP = 20
+# Larger pools are drawn as small squares, without tokens; of more rows the first are drawn.
+_MAX_POOL_ROWS = 16
+_MAX_SLOTS = 8
+MAX_SEQUENCE_ROWS = 20
+_SQUARE = 14
+
+
+@dataclass(frozen=True)
+class Area:
+    """A rectangle of the picture, in pixels."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+def label(x: float, y: float, text: str, css: str = "mv-ink", attributes: str = "") -> str:
+    """Return one line of text; `y` is its baseline."""
+    return f'<text x="{x:g}" y="{y:g}" class="mv-text {css}" {attributes}>{escape(text)}</text>'
+
+
+def chip(x: float, y: float, name: str, seq_id: int) -> str:
+    """Return a name on the colour of its sequence."""
+    width = chip_width(name)
+    return (f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="20" rx="5" '
+            f'fill="{fill_of(seq_id)}"/>'
+            f'<text x="{x + width / 2:g}" y="{y + 14.5:g}" text-anchor="middle" '
+            f'class="mv-text mv-bold" fill="{ink_of(seq_id)}">{escape(name)}</text>')
+
+
+def chip_width(name: str) -> float:
+    """Return how wide `chip` is."""
+    return cell_len(name) * CHAR + 14
+
+
+def slots_shown(block_size: int) -> int:
+    """Return how many slots of a block are drawn."""
+    return min(block_size, _MAX_SLOTS)
+
+
+def block_width(block_size: int) -> float:
+    """Return how wide a block with its slots is."""
+    return slots_shown(block_size) * SLOT_WIDTH
+
+
+def is_large(pool: PoolState) -> bool:
+    """Return whether a pool is drawn as squares."""
+    return pool.num_blocks > _MAX_POOL_ROWS
+
+
+def pool_height(pool: PoolState, width: float) -> float:
+    """Return how high a pool is drawn in `width` pixels."""
+    if is_large(pool):
+        return cdiv(min(pool.num_blocks, 2000), int(width // _SQUARE)) * _SQUARE + 8
+    return pool.num_blocks * ROW
+
+
+def block_positions(pool: PoolState, area: Area) -> dict[int, tuple[float, float]]:
+    """Return where each block of a pool is drawn: its left edge's middle."""
+    if is_large(pool):
+        columns = int(area.width // _SQUARE)
+        return {number: (area.x + number % columns * _SQUARE,
+                         area.y + number // columns * _SQUARE + _SQUARE / 2)
+                for number in range(min(pool.num_blocks, 2000))}
+    return {number: (area.x, area.y + number * ROW + SLOT_HEIGHT / 2)
+            for number in range(pool.num_blocks)}
+
+
+def sequence_rows(snapshot: Snapshot) -> int:
+    """Return how many rows the sequences with blocks take."""
+    block_size = snapshot.limits.block_size
+    return sum(_num_rows(seq, block_size) for seq in _seqs_with_blocks(snapshot))
+
+
+def _seqs_with_blocks(snapshot: Snapshot) -> list[SequenceState]:
+    return [seq for seq in snapshot.sequences.values() if seq.block_table]
+
+
+def _num_rows(seq: SequenceState, block_size: int) -> int:
+    return max(cdiv(seq.num_tokens, block_size), len(seq.block_table))
+
+
+def draw_scene(snapshot: Snapshot, left: Area, gpu: Area, cpu: Area | None) -> Iterator[str]:
+    """Draw the sequences in `left`, the pools at their places, and lines between them."""
+    places = {"gpu": block_positions(snapshot.gpu, gpu)}
+    pools = [(snapshot.gpu, gpu)]
+    if cpu is not None:
+        places["cpu"] = block_positions(snapshot.cpu, cpu)
+        pools.append((snapshot.cpu, cpu))
+    y = left.y
+    for seq in _seqs_with_blocks(snapshot):
+        num_rows = _num_rows(seq, snapshot.limits.block_size)
+        if y + num_rows * ROW > left.y + left.height + ROW:
+            yield label(left.x, y + 15, "… more sequences", "mv-dim")
+            break
+        yield from _draw_sequence(snapshot, seq, left, y, places[seq.device or "gpu"])
+        y += num_rows * ROW + 12
+    for pool, area in pools:
+        yield from _draw_pool(snapshot, pool, area)
+
+
+def _draw_sequence(snapshot: Snapshot, seq: SequenceState, area: Area, y: float,
+                   places: dict[int, tuple[float, float]]) -> Iterator[str]:
+    block_size = snapshot.limits.block_size
+    yield chip(area.x, y + 1, seq.name, seq.seq_id)
+    slots_x = area.x + area.width - block_width(block_size)
+    for i in range(_num_rows(seq, block_size)):
+        row_y = y + i * ROW
+        yield label(slots_x - 8, row_y + 15, str(i), "mv-dim", 'text-anchor="end"')
+        yield from _draw_slots(snapshot, seq, i, slots_x, row_y)
+        if i < len(seq.block_table) and seq.block_table[i] in places:
+            end_x, end_y = places[seq.block_table[i]]
+            yield _link(slots_x + block_width(block_size), row_y + SLOT_HEIGHT / 2, end_x - 24,
+                        end_y, seq.seq_id)
+
+
+def _link(x: float, y: float, end_x: float, end_y: float, seq_id: int) -> str:
+    bend = (end_x - x) / 2
+    return (f'<path d="M{x + 3:g} {y:g}C{x + bend:g} {y:g} {end_x - bend:g} {end_y:g} {end_x:g} '
+            f'{end_y:g}" fill="none" stroke="{fill_of(seq_id)}" stroke-width="2"/>'
+            f'<circle cx="{end_x:g}" cy="{end_y:g}" r="3" fill="{fill_of(seq_id)}"/>')
+
+
+def _draw_slots(snapshot: Snapshot, seq: SequenceState, logical_idx: int, x: float,
+                y: float) -> Iterator[str]:
+    """Draw a logical block: computed tokens filled, the one to be computed next hollow."""
+    block_size = snapshot.limits.block_size
+    start, num_slots = logical_idx * block_size, slots_shown(block_size)
+    shown = range(start, start + num_slots)
+    texts = seq.texts[start:start + num_slots]
+    for slot, position in enumerate(shown):
+        slot_x = x + slot * SLOT_WIDTH
+        text = texts[slot] if slot < len(texts) else None
+        if position < seq.num_computed_tokens and text is not None:
+            yield _slot(slot_x, y, f'fill="{fill_of(seq.seq_id)}"')
+            yield _slot_text(slot_x, y, text, f'fill="{ink_of(seq.seq_id)}"', "")
+        elif text is not None:
+            yield _slot(slot_x, y, f'fill="none" stroke="{fill_of(seq.seq_id)}" '
+                        'stroke-width="1.5" stroke-dasharray="4 3"')
+            yield _slot_text(slot_x, y, text, "", "mv-ink")
+        else:
+            yield _slot(slot_x, y, 'class="mv-line-edge"')
+
+
+def _slot(x: float, y: float, paint: str) -> str:
+    return (f'<rect x="{x + 1:g}" y="{y + 0.5:g}" width="{SLOT_WIDTH - 2:g}" '
+            f'height="{SLOT_HEIGHT - 1:g}" rx="3" {paint}/>')
+
+
+def _slot_text(x: float, y: float, token: str, paint: str, css: str) -> str:
+    text = _PEN.fit(_PEN.token(token), int((SLOT_WIDTH - 6) // CHAR))
+    return (f'<text x="{x + SLOT_WIDTH / 2:g}" y="{y + 15:g}" text-anchor="middle" '
+            f'class="mv-text {css}" {paint}>{escape(text)}</text>')
+
+
+def _draw_pool(snapshot: Snapshot, pool: PoolState, area: Area) -> Iterator[str]:
+    yield label(area.x - 22, area.y - 12, f"{pool.device.upper()} block pool", "mv-ink mv-bold")
+    yield label(area.x + 100, area.y - 12, f"{pool.num_free} of {pool.num_blocks} free", "mv-dim")
+    for number, (x, y) in block_positions(pool, area).items():
+        block = pool.blocks.get(number)
+        owner = block.holders[0] if block is not None and block.holders else None
+        if is_large(pool):
+            colour = f'fill="{fill_of(owner[0])}"' if owner else 'class="mv-line"'
+            yield (f'<rect x="{x:g}" y="{y - 6:g}" width="12" height="12" rx="2" {colour}/>')
+            continue
+        top = y - SLOT_HEIGHT / 2
+        yield label(x - 6, y + 4, str(number), "mv-dim", 'text-anchor="end"')
+        if owner is not None and block is not None:
+            seq_id, logical_idx = owner
+            yield from _draw_slots(snapshot, snapshot.sequences[seq_id], logical_idx, x, top)
+            names = " ".join(dict.fromkeys(snapshot.sequences[i].name for i, _ in block.holders))
+            count = f" ×{block.ref_count}" if block.ref_count > 1 else ""
+            right = x + block_width(snapshot.limits.block_size) + 6
+            yield label(right, y + 4, _PEN.fit(names, 14) + count,
+                        "mv-ink mv-bold" if count else "mv-dim")
+        else:
+            cached = block is not None
+            for slot in range(slots_shown(snapshot.limits.block_size)):
+                yield _slot(x + slot * SLOT_WIDTH, top,
+                            'class="mv-line"' if cached else 'class="mv-line-edge"')
+            right = x + block_width(snapshot.limits.block_size) + 6
+            yield label(right, y + 4, "cached" if cached else "free", "mv-dim")
