@@ -21,3 +21,9 @@ def smollm2_dir() -> Path:
         if os.environ.get("CI"):
             raise
         pytest.skip(f"SmolLM2 cannot be downloaded: {error}")
+
+
+@pytest.fixture(scope="session")
+def tiny_dir() -> Path:
+    """Return the folder of tiny random checkpoints, one of each family."""
+    return Path(__file__).parent / "golden" / "tiny"

@@ -11,7 +11,7 @@ from minivllm.cli.options import (
     engine_kwargs,
     sampling_params,
 )
-from minivllm.cli.streaming import make_output_safe, stream, was_refused
+from minivllm.cli.streaming import make_output_safe, print_stream, stream, was_refused
 from minivllm.entrypoints.llm import LLM
 from minivllm.inputs import PromptInputs
 from minivllm.outputs import RequestOutput

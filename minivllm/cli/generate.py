@@ -49,10 +49,10 @@ def main(argv: Sequence[str]) -> int:
     elif len(prompts) == 1 and params.best_of == 1:
         events = stream(llm.llm_engine, prompts[0], params)
         print(prompts[0], end="", flush=True)
-        output, interrupted = print_stream(events)
+        last, interrupted = print_stream(events)
         if interrupted:
             raise KeyboardInterrupt
-        outputs = [output] if output else []
+        outputs = [last] if last else []
     else:
         outputs = llm.generate(prompts, params)
         print_batch(outputs)

@@ -75,10 +75,10 @@ def _add_options(group: Any, cls: type, left_out: tuple[str, ...],
                                metavar=of_what.__name__.upper(),
                                help=f"{text} Give it again for more.")
         else:
-            of_what = next(t for t in (int, float, str) if t.__name__ in kind)
+            scalar = next(t for t in (int, float, str) if t.__name__ in kind)
             shown = "" if default is None else f" (default: {default})"
-            group.add_argument(flag, type=of_what, default=default,
-                               metavar=of_what.__name__.upper(), help=text + shown)
+            group.add_argument(flag, type=scalar, default=default,
+                               metavar=scalar.__name__.upper(), help=text + shown)
 
 
 def _early_stopping(text: str) -> bool | str:

@@ -237,7 +237,7 @@ enable_prefix_caching, enable_chunked_prefill, use_v2_block_manager, preemption_
         return [finished[request_id] for request_id in request_ids]
 
 
-def _as_list(prompts: Any, prompt_token_ids: Any) -> list[PromptInputs]:
+def _as_list(prompts: Any, prompt_token_ids: Any) -> list[Any]:
     """Bring all ways to pass prompts into one: a list with one entry for each."""
     if prompts is None and prompt_token_ids is None:
         raise ValueError("pass prompts or prompt_token_ids.")
