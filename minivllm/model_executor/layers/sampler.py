@@ -42,7 +42,7 @@ from minivllm.model_executor.sampling_metadata import (
     SamplingTensors,
     SequenceGroupToSample,
 )
-from minivllm.sampling_params import SamplingType
+from minivllm.sampling_params import SamplingParams, SamplingType
 from minivllm.sequence import CompletionSequenceGroupOutput, SamplerOutput, SequenceOutput
 from minivllm.utils import InternalError
 
@@ -112,29 +112,32 @@ def apply_min_tokens(logits: Logits, sampling_metadata: SamplingMetadata) -> Log
 
 
 def apply_penalties(logits: Logits, sampling_metadata: SamplingMetadata) -> Logits:
-    """Apply repetition, frequency and presence penalty, each to the rows that ask for it.
+    """Apply repetition, frequency and presence penalty to the rows that ask for one of them.
 
     Rows for prompt log-probabilities are left as they are.
     """
-    num_rows, vocab_size = logits.shape
-    rows = [(row, group.sampling_params, data)
-            for group in sampling_metadata.seq_groups for row, data in group.sampled]
-    stages: list[tuple[str, float, bool, Callable[..., Logits]]] = [
-        ("repetition_penalty", 1.0, True, apply_repetition_penalty),
-        ("frequency_penalty", 0.0, False, apply_frequency_penalty),
-        ("presence_penalty", 0.0, False, apply_presence_penalty),
-    ]
-    for name, neutral, prompt_counts, stage in stages:
-        asking = [(row, getattr(params, name), data) for row, params, data in rows
-                  if getattr(params, name) != neutral]
-        if asking:
-            penalties = np.full(num_rows, neutral)
-            penalties[[row for row, _, _ in asking]] = [penalty for _, penalty, _ in asking]
-            tokens = [data.get_token_ids() if prompt_counts else data.output_token_ids
-                      for _, _, data in asking]
-            counts = count_tokens([row for row, _, _ in asking], tokens, vocab_size)
-            logits = stage(logits, counts, penalties)
-    return logits
+    asking = [(row, group.sampling_params, data)
+              for group in sampling_metadata.seq_groups
+              for row, data in group.sampled if _has_penalties(group.sampling_params)]
+    if not asking:
+        return logits
+    rows = [row for row, _, _ in asking]
+    seen = count_tokens(rows, [data.get_token_ids() for _, _, data in asking], logits.shape[1])
+    output = count_tokens(rows, [data.output_token_ids for _, _, data in asking], logits.shape[1])
+
+    def per_row(name: str) -> NDArray[np.float64]:
+        penalties = np.full(len(logits), np.nan)  # (num_rows,); no entry is in the other rows
+        penalties[rows] = [getattr(params, name) for _, params, _ in asking]
+        return penalties
+
+    logits = apply_repetition_penalty(logits, seen, per_row("repetition_penalty"))
+    logits = apply_frequency_penalty(logits, output, per_row("frequency_penalty"))
+    return apply_presence_penalty(logits, output, per_row("presence_penalty"))
+
+
+def _has_penalties(params: SamplingParams) -> bool:
+    return (params.repetition_penalty, params.frequency_penalty,
+            params.presence_penalty) != (1.0, 0.0, 0.0)
 
 
 def check_logits(logits: Logits, sampling_metadata: SamplingMetadata) -> None:

@@ -34,6 +34,7 @@ class LlamaMLP(Module):
         self.act_fn = SiluAndMul()
 
     def __call__(self, x: Array) -> Array:
+        """Map ``(T, hidden_size)`` to ``(T, hidden_size)``."""
         gate_up = self.gate_up_proj(x)  # (T, 2 * intermediate_size)
         return self.down_proj(self.act_fn(gate_up))  # (T, hidden_size)
 
@@ -56,6 +57,7 @@ class LlamaAttention(Module):
 
     def __call__(self, positions: NDArray[np.int64], hidden_states: Array, kv_cache: Array,
                  attn_metadata: AttentionMetadata) -> Array:
+        """Map ``(T, hidden_size)`` to ``(T, hidden_size)``."""
         q, k, v = self.qkv_proj.project(hidden_states)  # (T, heads * head_dim) each
         q, k = self.rotary_emb(positions, q, k)
         output = self.attn(q, k, v, kv_cache, attn_metadata)  # (T, num_heads * head_dim)
@@ -92,6 +94,7 @@ class LlamaModel(Module):
 
     def __call__(self, input_ids: NDArray[np.int64], positions: NDArray[np.int64],
                  kv_caches: list[Array], attn_metadata: AttentionMetadata) -> Array:
+        """Return the hidden states ``(T, hidden_size)`` after the last norm."""
         hidden_states = self.embed_tokens(input_ids)  # (T, hidden_size)
         for layer, kv_cache in zip(self.layers, kv_caches, strict=True):
             hidden_states = layer(positions, hidden_states, kv_cache, attn_metadata)

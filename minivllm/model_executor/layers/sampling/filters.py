@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from minivllm.model_executor.layers.sampling.entries import Logits
 
-# How many of the largest weights `apply_top_p` looks at first, and how much it widens the search.
-_FIRST_LOOK = 64
-_WIDEN = 8
+# So few weights `nucleus` sorts as a whole.
+_FEW = 512
 
 
 def apply_temperature(logits: Logits, temperatures: NDArray[np.float32]) -> Logits:
@@ -60,50 +59,53 @@ def apply_top_p(logits: Logits, top_ps: NDArray[np.float64]) -> Logits:
         In (0, 1].
     """
     weights = np.exp(shift_to_zero(logits))  # (num_rows, vocab_size)
-    edge, size = nucleus(weights, top_ps * weights.sum(axis=1))
-    kept = weights >= edge[:, None]
-    surplus = np.count_nonzero(kept, axis=1) - size
-    for row in np.flatnonzero(surplus):
-        tied = np.flatnonzero(weights[row] == edge[row])
-        kept[row, tied[-surplus[row]:]] = False
+    kept = np.empty(logits.shape, np.bool_)
+    for row, top_p in enumerate(top_ps):
+        edge, size = nucleus(weights[row], top_p * weights[row].sum(dtype=np.float64))
+        np.greater_equal(weights[row], edge, out=kept[row])
+        surplus = np.count_nonzero(kept[row]) - size
+        if surplus:
+            kept[row, np.flatnonzero(weights[row] == edge)[-surplus:]] = False
     return keep(logits, kept)
 
 
-def nucleus(weights: NDArray[np.float32], targets: NDArray[np.float64]) -> tuple[
-        NDArray[np.float32], NDArray[np.int64]]:
-    """Return how many of each row's largest weights reach the target, and the least of them.
+def nucleus(weights: NDArray[np.float32], target: float) -> tuple[float, int]:
+    """Find the fewest weights, of one row, whose sum reaches the target.
 
-    Looks at the 64 largest first, at eight times as many where they are not enough, and so on: a
-    row is only sorted as a whole if almost all of it is needed.
+    Splits off the larger quarter: if it reaches the target the edge of the nucleus is in there,
+    otherwise all of it belongs to the nucleus and the edge is in the rest.  So on, until few
+    weights are left to be sorted.
 
     Parameters
     ----------
-    weights : (num_rows, vocab_size) float32
+    weights : (vocab_size,) float32
         Not negative.
-    targets : (num_rows,) float64
-        What the sum of the chosen weights has to reach.
+    target : float
+        Above 0.
 
     Returns
     -------
-    edge : (num_rows,) float32
-    size : (num_rows,) int64
-        At least 1.
+    edge : float
+        The smallest weight in the nucleus.
+    size : int
+        How many weights are in it.
     """
-    num_rows, vocab_size = weights.shape
-    edge, size = np.empty(num_rows, weights.dtype), np.empty(num_rows, np.int64)
-    pending, look = np.arange(num_rows), min(_FIRST_LOOK, vocab_size)
-    while len(pending):
-        place = vocab_size - look
-        largest = np.partition(weights[pending], place, axis=1)[:, place:]
-        largest = np.sort(largest, axis=1)[:, ::-1]  # (num_pending, look), descending
-        reached = np.cumsum(largest, axis=1, dtype=np.float64)
-        # A token is needed if those before it do not reach the target.
-        needed = np.count_nonzero(reached - largest < targets[pending, None], axis=1)
-        done = (needed < look) | (look == vocab_size)
-        size[pending[done]] = needed[done]
-        edge[pending[done]] = largest[done, needed[done] - 1]
-        pending, look = pending[~done], min(look * _WIDEN, vocab_size)
-    return edge, size
+    size = 0
+    while len(weights) > _FEW:
+        place = len(weights) * 3 // 4
+        weights = np.partition(weights, place)
+        mass = float(weights[place:].sum(dtype=np.float64))
+        if mass >= target:
+            weights = weights[place:]
+        else:
+            size += len(weights) - place
+            target -= mass
+            weights = weights[:place]
+    descending = np.sort(weights)[::-1]
+    reached = np.cumsum(descending, dtype=np.float64)
+    # Rounding may leave the sum of all a little below a target that means all.
+    last = min(int(np.searchsorted(reached, target)), len(weights) - 1)
+    return float(descending[last]), size + last + 1
 
 
 def apply_min_p(logits: Logits, min_ps: NDArray[np.float64]) -> Logits:
