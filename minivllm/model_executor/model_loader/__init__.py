@@ -1,10 +1,13 @@
 """From files to a model that is ready to run (mirrors ``vllm/model_executor/model_loader``)."""
 
+from collections.abc import Sequence
+
 from minivllm.config import ModelConfig
-from minivllm.model_executor.model_loader.weight_utils import SafetensorsTensor, list_tensors
+from minivllm.model_executor.model_loader.weight_utils import list_tensors
 from minivllm.model_executor.models.registry import get_model_class
 from minivllm.model_executor.models.utils import CausalLM
-from minivllm.transformers_utils.gguf.llama import LlamaTensor, list_llama_tensors
+from minivllm.transformers_utils.gguf.convert import LazyTensor
+from minivllm.transformers_utils.gguf.llama import list_llama_tensors
 from minivllm.transformers_utils.gguf.reader import read_gguf
 from minivllm.utils import InternalError, track
 
@@ -24,11 +27,9 @@ def get_model(model_config: ModelConfig) -> CausalLM:
     path = model_config.path
     if path is None:
         raise InternalError("a simulated model has no weights to load")
-    tensors: list[SafetensorsTensor] | list[LlamaTensor]
-    if path.suffix == ".gguf":
-        tensors = list_llama_tensors(read_gguf(path))
-    else:
-        tensors = list_tensors(path)
+    is_gguf = path.suffix == ".gguf"
+    tensors: Sequence[LazyTensor]
+    tensors = list_llama_tensors(read_gguf(path)) if is_gguf else list_tensors(path)
     model = get_model_class(model_config.hf_config)(model_config.hf_config)
     try:
         model.load_weights((tensor.name, tensor.read())
