@@ -59,12 +59,12 @@ class ModelConfig:
         if self.dtype not in ("auto", "float32", "float"):
             raise ValueError(f"dtype must be 'auto' or 'float32', got {self.dtype!r}: weights of "
                              "any float type are read, but computation is in float32.")
-        limit = self.hf_config.max_position_embeddings
+        limit = self.hf_config.max_model_len
         if self.max_model_len is None:
             self.max_model_len = limit
         elif not 1 <= self.max_model_len <= limit:
             raise ValueError(f"max_model_len must be from 1 to the model's own limit of {limit} "
-                             f"tokens (max_position_embeddings), got {self.max_model_len}.")
+                             f"tokens, got {self.max_model_len}.")
 
     def get_vocab_size(self) -> int:
         """Return the number of token ids."""

@@ -30,6 +30,16 @@ class PretrainedConfig:
         """Return the value of `name`, or `default` if there is none."""
         return self.__dict__.get(name, default)
 
+    @property
+    def max_model_len(self) -> int:
+        """The longest text: some rotary embeddings are stretched beyond the trained length."""
+        trained: int = self.max_position_embeddings
+        scaling = self.get("rope_scaling") or {}
+        if scaling.get("rope_type") not in ("linear", "dynamic", "yarn"):
+            return trained
+        trained = scaling.get("original_max_position_embeddings") or trained
+        return int(trained * scaling.get("factor", 1))
+
 
 @dataclass(frozen=True)
 class Family:
@@ -41,10 +51,13 @@ class Family:
         Our name -> its name.
     defaults : dict of str to Any
         Values that its library assumes where the file has none, by our names.
+    fixed : dict of str to Any
+        Switches that are supported in one position only.
     """
 
     names: dict[str, str] = field(default_factory=dict)
     defaults: dict[str, Any] = field(default_factory=dict)
+    fixed: dict[str, Any] = field(default_factory=dict)
 
 
 _LLAMA_DEFAULTS: dict[str, Any] = {
@@ -70,13 +83,16 @@ FAMILIES: dict[str, Family] = {
         names={"intermediate_size": "ffn_dim", "hidden_act": "activation_function"},
         defaults={"hidden_act": "relu", "max_position_embeddings": 2048,
                   "tie_word_embeddings": True, "enable_bias": True, "do_layer_norm_before": True,
-                  "layer_norm_elementwise_affine": True, "_remove_final_layer_norm": False}),
+                  "_remove_final_layer_norm": False},
+        fixed={"layer_norm_elementwise_affine": True}),
     "GPT2LMHeadModel": Family(
         names={"hidden_size": "n_embd", "num_hidden_layers": "n_layer",
                "num_attention_heads": "n_head", "max_position_embeddings": "n_positions",
                "intermediate_size": "n_inner", "hidden_act": "activation_function"},
         defaults={"hidden_act": "gelu_new", "max_position_embeddings": 1024,
-                  "layer_norm_epsilon": 1e-5, "tie_word_embeddings": True}),
+                  "layer_norm_epsilon": 1e-5, "tie_word_embeddings": True},
+        fixed={"scale_attn_weights": True, "scale_attn_by_inverse_layer_idx": False,
+               "add_cross_attention": False}),
 }
 _REQUIRED = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
 
@@ -156,21 +172,19 @@ def normalize_config(values: dict[str, Any], source: str = "config.json") -> Pre
     """
     architecture = check_architecture(values.get("architectures"), FAMILIES, source)
     family = FAMILIES[architecture]
-    config = dict(family.defaults)
-    config.update({name: value for name, value in values.items() if value is not None})
-    for ours, theirs in family.names.items():
-        if config.get(theirs) is not None:
-            config[ours] = config[theirs]
+    for name, value in family.fixed.items():
+        if values.get(name, value) != value:
+            raise ValueError(f"{source}: {name} must be {value}, {values[name]} is not supported.")
+    ours = {theirs: name for name, theirs in family.names.items()}
+    config = family.defaults | {ours.get(name, name): value for name, value in values.items()}
+    # null stands for "derive it", or "none", not for the default.
+    config = {name: value for name, value in config.items() if value is not None}
     for name in _REQUIRED:
         if not isinstance(config.get(name), int) or config[name] < 1:
             key = family.names.get(name, name)
             raise ValueError(f"{source}: key {key!r} should be a positive number, it is "
                              f"{'missing' if name not in config else repr(config[name])}.")
-    # None in the file means no limit here, not the default.
-    if "sliding_window" in values and values["sliding_window"] is None:
-        config["sliding_window"] = None
-    config.update(_derived(config, source))
-    return PretrainedConfig(**config)
+    return PretrainedConfig(**config | _derived(config, source))
 
 
 def _derived(config: dict[str, Any], source: str) -> dict[str, Any]:

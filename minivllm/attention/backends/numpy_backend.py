@@ -71,7 +71,7 @@ def attend(query: NDArray[np.float32], positions: NDArray[np.int64],
     -------
     (num_queries, num_heads, head_size) float32
     """
-    num_queries, num_heads, head_size = query.shape
+    num_queries, _, head_size = query.shape
     num_kv_heads = kv_cache.shape[2]
     window = sliding_window or positions[-1] + 1
     start = max(0, positions[0] - window + 1)
@@ -86,7 +86,8 @@ def attend(query: NDArray[np.float32], positions: NDArray[np.int64],
     scores = np.where(visible, scores * np.float32(scale), np.float32(-np.inf))
     weights = softmax(scores)
     output = weights @ values[:, None]  # (num_kv_heads, group, num_queries, head_size)
-    return output.transpose(2, 0, 1, 3).reshape(num_queries, num_heads, head_size)
+    by_query: NDArray[np.float32] = output.transpose(2, 0, 1, 3).reshape(query.shape)
+    return by_query
 
 
 def gather(kv_cache: NDArray[np.float32], block_table: NDArray[np.int32], start: int,
@@ -106,5 +107,6 @@ def gather(kv_cache: NDArray[np.float32], block_table: NDArray[np.int32], start:
 
 def softmax(scores: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return exp of the scores, normalised to sum 1 over the last axis."""
-    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return np.asarray(weights / weights.sum(axis=-1, keepdims=True), dtype=np.float32)
+    weights: NDArray[np.float32] = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    return weights

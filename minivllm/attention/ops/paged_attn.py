@@ -46,7 +46,7 @@ def total(weights: Floats) -> float:
     result = np.float32(0)
     for t in range(len(weights)):
         result += weights[t]
-    return result
+    return result  # type: ignore[no-any-return]
 
 
 @jit(REORDERED | {"nnan"})

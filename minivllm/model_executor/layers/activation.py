@@ -9,32 +9,40 @@ from minivllm.model_executor.module import Array
 
 
 def silu(x: Array) -> Array:
-    """Return ``x * sigmoid(x)``; ``exp(-x)`` may overflow to infinity, and then the result is 0."""
-    with np.errstate(over="ignore"):
-        return x / (1 + np.exp(-x))
+    """Return ``x * sigmoid(x)``."""
+    return _times_sigmoid(x, x)
 
 
 def relu(x: Array) -> Array:
     """Return x where it is positive, else 0."""
-    return np.maximum(x, np.float32(0))
+    positive: Array = np.maximum(x, np.float32(0))
+    return positive
 
 
 def gelu_new(x: Array) -> Array:
     """Return GELU with the tanh approximation of GPT-2."""
     inner = np.float32(math.sqrt(2 / math.pi)) * (x + np.float32(0.044715) * x * x * x)
-    return np.float32(0.5) * x * (1 + np.tanh(inner))
+    result: Array = np.float32(0.5) * x * (1 + np.tanh(inner))
+    return result
 
 
 def gelu(x: Array) -> Array:
     """Return exact GELU: x times the probability that a normal variable is below x."""
     erf = np.vectorize(math.erf, otypes=[np.float32])
-    return np.float32(0.5) * x * (1 + erf(x * np.float32(math.sqrt(0.5))))
+    result: Array = np.float32(0.5) * x * (1 + erf(x * np.float32(math.sqrt(0.5))))
+    return result
 
 
 def quick_gelu(x: Array) -> Array:
     """Return ``x * sigmoid(1.702 x)``."""
+    return _times_sigmoid(x, np.float32(1.702) * x)
+
+
+def _times_sigmoid(x: Array, y: Array) -> Array:
+    """Return ``x * sigmoid(y)``; where ``exp(-y)`` overflows to infinity, that is 0."""
     with np.errstate(over="ignore"):
-        return x / (1 + np.exp(np.float32(-1.702) * x))
+        result: Array = x / (1 + np.exp(-y))
+    return result
 
 
 _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {

@@ -23,7 +23,7 @@ class RMSNorm(Module):
         """Normalise the last axis of `x`, of shape ``(..., hidden_size)``."""
         mean_square = np.einsum("...i,...i->...", x, x) / np.float32(x.shape[-1])
         scale = 1 / np.sqrt(mean_square + self.variance_epsilon)
-        normed = x * scale[..., None]
+        normed: Array = x * scale[..., None]
         normed *= self.weight
         return normed
 
@@ -43,7 +43,7 @@ class LayerNorm(Module):
 
     def __call__(self, x: Array) -> Array:
         """Normalise each row of `x`, of shape ``(num_tokens, hidden_size)``."""
-        centred = x - x.mean(axis=-1, keepdims=True)
+        centred: Array = x - x.mean(axis=-1, keepdims=True)
         variance = np.einsum("ij,ij->i", centred, centred) / np.float32(x.shape[-1])
         centred *= (1 / np.sqrt(variance + self.variance_epsilon))[:, None]
         centred *= self.weight

@@ -16,4 +16,5 @@ def linear(x: Array, weight: Array) -> Array:
     -------
     (num_tokens, output_size) float32
     """
-    return x @ weight.T  # (num_tokens, input_size) @ (input_size, output_size)
+    output: Array = x @ weight.T  # (num_tokens, input_size) @ (input_size, output_size)
+    return output

@@ -1,4 +1,4 @@
-"""From the hidden states of a prompt to one vector (mirrors ``vllm/model_executor/layers/pooler.py``).
+"""One vector for a prompt's hidden states (mirrors ``vllm/model_executor/layers/pooler.py``).
 
 vLLM fixes pooling type and normalisation when the model is made; here each request says both.
 """

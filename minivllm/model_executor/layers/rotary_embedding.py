@@ -109,7 +109,7 @@ def _dynamic(head_size: int, rotary_dim: int, max_position: int, base: float,
 
 def _llama3(head_size: int, rotary_dim: int, max_position: int, base: float,
             scaling: Scaling) -> RotaryEmbedding:
-    """Slow frequencies divided by the factor, fast ones kept, a smooth passage between (Llama 3)."""
+    """Slow frequencies divided by the factor, fast ones kept, a smooth passage between."""
     low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
     frequencies = _frequencies(rotary_dim, base)
     turns = scaling["original_max_position_embeddings"] * frequencies / (2 * math.pi)
