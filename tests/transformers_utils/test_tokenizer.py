@@ -14,8 +14,8 @@ from tests.transformers_utils.tiny_gguf import TINY, write_gguf
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 CASES = json.loads(gzip.decompress((GOLDEN / "tokenizer" / "encode_decode.json.gz").read_bytes()))
-SMOLLM2_CASES = [json.loads(gzip.decompress(path.read_bytes()))
-                 for path in sorted((GOLDEN / "smollm2").glob("*.json.gz"))]
+SMOLLM2_CASES = [json.loads(path.read_text(encoding="utf-8"))
+                 for path in sorted((GOLDEN / "smollm2").glob("*.json"))]
 
 
 def assert_golden(tokenizer, cases):

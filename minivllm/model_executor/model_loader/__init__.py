@@ -1,6 +1,7 @@
 """From files to a model that is ready to run (mirrors ``vllm/model_executor/model_loader``)."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from minivllm.config import ModelConfig
 from minivllm.model_executor.model_loader.weight_utils import list_tensors
@@ -27,9 +28,7 @@ def get_model(model_config: ModelConfig) -> CausalLM:
     path = model_config.path
     if path is None:
         raise InternalError("a simulated model has no weights to load")
-    is_gguf = path.suffix == ".gguf"
-    tensors: Sequence[LazyTensor]
-    tensors = list_llama_tensors(read_gguf(path)) if is_gguf else list_tensors(path)
+    tensors = _tensors_of(path)
     model = get_model_class(model_config.hf_config)(model_config.hf_config)
     try:
         model.load_weights((tensor.name, tensor.read())
@@ -37,3 +36,10 @@ def get_model(model_config: ModelConfig) -> CausalLM:
     except ValueError as error:
         raise ValueError(f"{path} cannot be loaded: {error}") from error
     return model
+
+
+def _tensors_of(path: Path) -> Sequence[LazyTensor]:
+    """List the tensors of a directory or a ``.gguf`` file, under Hugging Face's names."""
+    if path.suffix == ".gguf":
+        return list_llama_tensors(read_gguf(path))
+    return list_tensors(path)
