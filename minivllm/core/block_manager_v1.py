@@ -208,7 +208,7 @@ class BlockSpaceManagerV1(BlockSpaceManager):
         if len(seqs) == 1:
             return self.get_all_computed_blocks(seqs[0])
         computed = [self.get_all_computed_blocks(seq) for seq in seqs]
-        return commonprefix([numbers for numbers in computed if numbers])
+        return list(commonprefix([numbers for numbers in computed if numbers]))
 
     def mark_blocks_as_computed(self, seq_group: SequenceGroup,
                                 token_chunk_size: int | None = None) -> None:

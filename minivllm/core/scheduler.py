@@ -20,8 +20,10 @@ from collections.abc import Callable, Iterable
 
 from minivllm.config import CacheConfig, SchedulerConfig
 from minivllm.core.block_manager_v1 import BlockSpaceManagerV1
+from minivllm.core.block_manager_v2 import BlockSpaceManagerV2
 from minivllm.core.budget import SchedulingBudget
 from minivllm.core.checks import Checks
+from minivllm.core.embedding_model_block_manager import EmbeddingModelBlockSpaceManager
 from minivllm.core.interfaces import BlockSpaceManager
 from minivllm.core.outputs import (
     BlockMove,
@@ -46,7 +48,9 @@ logger = init_logger(__name__)
 
 def get_block_space_manager_class(scheduler_config: SchedulerConfig) -> type[BlockSpaceManager]:
     """Return the block manager that the configuration asks for."""
-    return BlockSpaceManagerV1
+    if scheduler_config.embedding_mode:
+        return EmbeddingModelBlockSpaceManager
+    return BlockSpaceManagerV2 if scheduler_config.use_v2_block_manager else BlockSpaceManagerV1
 
 
 class Scheduler:
