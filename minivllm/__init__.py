@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from minivllm.outputs import CompletionOutput, EmbeddingRequestOutput, RequestOutput
     from minivllm.pooling_params import PoolingParams
     from minivllm.sampling_params import SamplingParams
+    from minivllm.stepper import Stepper
+    from minivllm.tracing.record import record
 
 __all__ = [
     "LLM",
@@ -36,7 +38,9 @@ __all__ = [
     "PoolingParams",
     "RequestOutput",
     "SamplingParams",
+    "Stepper",
     "__version__",
+    "record",
 ]
 
 # Loaded when first asked for, so that `import minivllm` stays quick.
@@ -49,6 +53,8 @@ _HOME = {
     "PoolingParams": "minivllm.pooling_params",
     "RequestOutput": "minivllm.outputs",
     "SamplingParams": "minivllm.sampling_params",
+    "Stepper": "minivllm.stepper",
+    "record": "minivllm.tracing.record",
 }
 
 

@@ -16,6 +16,8 @@ from minivllm.cli.options import (
 from minivllm.cli.streaming import make_output_safe, print_stream, stream, was_refused
 from minivllm.entrypoints.llm import LLM
 from minivllm.outputs import RequestOutput
+from minivllm.sampling_params import SamplingParams
+from minivllm.tracing.record import record
 from minivllm.transformers_utils.download import DEFAULT_MODEL
 
 
@@ -29,6 +31,8 @@ def parser() -> argparse.ArgumentParser:
                         help="a text to continue; - reads one from standard input")
     result.add_argument("--json", action="store_true",
                         help="print one JSON object for each prompt and line")
+    result.add_argument("--trace", metavar="FILE",
+                        help="record every step for minivllm show and step --trace")
     add_model_option(result, DEFAULT_MODEL)
     add_sampling_options(result, temperature=0.0, max_tokens=64)
     add_engine_options(result)
@@ -42,7 +46,19 @@ def main(argv: Sequence[str]) -> int:
     prompts = [sys.stdin.read() if prompt == "-" else prompt for prompt in args.prompts]
     make_output_safe()
     llm = LLM(**engine_kwargs(args))
-    if args.json:
+    if args.trace is None:
+        outputs = _generate(llm, prompts, params, args.json)
+    else:
+        with record(llm) as trace:
+            outputs = _generate(llm, prompts, params, args.json)
+        trace.save(args.trace)
+    return 1 if any([was_refused(output) for output in outputs]) else 0
+
+
+def _generate(llm: LLM, prompts: list[str], params: SamplingParams,
+              as_lines: bool) -> list[RequestOutput]:
+    """Print the continuations as they come, or all at the end, and return them."""
+    if as_lines:
         outputs = llm.generate(prompts, params)
         for output in outputs:
             print(json.dumps(as_json(output), ensure_ascii=False))
@@ -56,7 +72,7 @@ def main(argv: Sequence[str]) -> int:
     else:
         outputs = llm.generate(prompts, params)
         print_batch(outputs)
-    return 1 if any([was_refused(output) for output in outputs]) else 0
+    return outputs
 
 
 def print_batch(outputs: list[RequestOutput]) -> None:

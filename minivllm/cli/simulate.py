@@ -12,6 +12,7 @@ from rich.text import Text
 
 from minivllm.tracing.compare import check_trace, first_difference
 from minivllm.tracing.files import read_json, to_json, write_json
+from minivllm.tracing.record import Recorder
 from minivllm.tracing.run import WorkloadRun
 from minivllm.tracing.summary import RequestSummary, RunSummary
 from minivllm.tracing.trace import TraceRecorder, finish_trace
@@ -45,6 +46,8 @@ def main(argv: list[str]) -> int:
     _check_names(workloads)
     if arguments.expect is not None:
         return _compare(workloads, arguments.expect)
+    if arguments.trace is not None:
+        return _record(workloads, arguments.trace)
     for workload in workloads:
         if arguments.trace_dir is None:
             _show(workload)
@@ -67,6 +70,8 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--seed", type=int, default=0, metavar="S", help="for --random")
     result.add_argument("--trace-dir", metavar="DIR",
                         help="write DIR/NAME.trace.json for each workload's name; - is stdout")
+    result.add_argument("--trace", metavar="FILE",
+                        help="record this one workload for minivllm show and step --trace")
     result.add_argument("--expect", metavar="TRACE.json",
                         help="compare with this trace instead, and name the first difference")
     return result
@@ -94,6 +99,19 @@ def _compare(workloads: list[Workload], expected_path: str) -> int:
         return 0
     print(f"{name}: {difference}")
     return 1
+
+
+def _record(workloads: list[Workload], path: str) -> int:
+    """Write a trace from which pictures can be drawn."""
+    if len(workloads) != 1:
+        raise ValueError(f"--trace records one workload, got {len(workloads)}.")
+    run = WorkloadRun(workloads[0])
+    recorder = Recorder(run.engine)
+    run.engine.observers.append(recorder)
+    _go(run)
+    final = finish_trace(run, recorder.format_recorder)["final"]
+    recorder.trace.save(path, workloads[0]["name"], final)
+    return 0
 
 
 def _trace(workload: Workload) -> dict[str, Any]:

@@ -32,17 +32,34 @@ def line(snapshot: Snapshot) -> Picture:
 
 def draw_overview(snapshot: Snapshot, pen: Pen) -> list[Text]:
     """Draw all parts, in two columns if there is room."""
-    lines = [*draw_line(snapshot, pen), Text()]
-    if pen.width >= _WIDE:
-        half = Pen((pen.width - 3) // 2, pen.encoding)
-        left = [*draw_queues(snapshot, half), Text(), *draw_blocks(snapshot, half)]
-        right = draw_tables(snapshot, table_seqs(snapshot), half)
-        lines += beside(left, right, half.width)
+    if pen.width < _WIDE:
+        parts = [draw_queues(snapshot, pen), draw_blocks(snapshot, pen),
+                 draw_tables(snapshot, table_seqs(snapshot), pen)]
     else:
-        lines += [*draw_queues(snapshot, pen), Text(), *draw_blocks(snapshot, pen), Text(),
-                  *draw_tables(snapshot, table_seqs(snapshot), pen)]
+        half = Pen((pen.width - 3) // 2, pen.encoding)
+        left = _stacked([draw_queues(snapshot, half), draw_blocks(snapshot, half)])
+        right = draw_tables(snapshot, table_seqs(snapshot), half)
+        parts = [beside(left, right, half.width)]
+    return _stacked([draw_line(snapshot, pen), *parts, *_held(snapshot, pen)])
+
+
+def draw_brief(snapshot: Snapshot, pen: Pen) -> list[Text]:
+    """Draw the same without block tables, where they would take too much room."""
+    return _stacked([draw_line(snapshot, pen), draw_queues(snapshot, pen),
+                     draw_blocks(snapshot, pen), *_held(snapshot, pen)])
+
+
+def _held(snapshot: Snapshot, pen: Pen) -> list[list[Text]]:
     held = {request_id: reasons(snapshot, request_id) for request_id in held_requests(snapshot)}
-    return [*lines, Text(), *draw_reasons(snapshot, held, pen)] if held else lines
+    return [draw_reasons(snapshot, held, pen)] if held else []
+
+
+def _stacked(parts: list[list[Text]]) -> list[Text]:
+    """Return the parts one below the other, an empty line between two."""
+    lines = parts[0]
+    for part in parts[1:]:
+        lines = [*lines, Text(), *part]
+    return lines
 
 
 def draw_line(snapshot: Snapshot, pen: Pen) -> list[Text]:

@@ -50,9 +50,9 @@ class Glyphs:
 
 UNICODE = Glyphs()
 ASCII = Glyphs(filled="#", pending="o", empty=".", cached="c", full="#", partial="+",
-               shades=" .:*#", bars=" ..::++##", rule="-", side="|", corners=("+", "+", "+", "+"), arrow="->",
-               output=">", space="_", newline="\\n", tab="\\t", times="x", more="...", none="-",
-               separator="|")
+               shades=" .:*#", bars=" ..::++##", rule="-", side="|",
+               corners=("+", "+", "+", "+"), arrow="->", output=">", space="_", newline="\\n",
+               tab="\\t", times="x", more="...", none="-", separator="|")
 
 
 @dataclass(frozen=True)

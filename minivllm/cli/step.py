@@ -1,0 +1,204 @@
+"""``minivllm step``: walk through an engine's steps in the terminal.
+
+With raw keys it is a live picture with one key for each command; through a pipe, or in a
+notebook's shell, it reads one command per line instead.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
+
+from minivllm.cli.screen import Screen, has_raw_keys, take_terminal
+from minivllm.stepper import Stepper
+from minivllm.transformers_utils.download import DEFAULT_MODEL
+from minivllm.viz.overview import draw_brief, draw_overview
+from minivllm.viz.pen import BOLD, DIM, Pen, span
+from minivllm.viz.picture import Picture
+
+# Key, word for the footer, what it does; the footer shows them in this order.
+KEYS = [
+    ("n", "next"), ("b", "back"), ("p", "until preemption"), ("c", "until copy"), ("r", "run"),
+    ("g", "go to step"), ("w", "why"), ("t", "tables"), ("d", "diff"), ("l", "timeline"),
+    ("m", "memory"), ("s", "save SVG"), ("x", "quit"),
+]
+_ALIASES = {"right": "n", " ": "n", "left": "b", "q": "x", "\x04": "x", "": "x"}
+
+
+class Session:
+    """A walk: the stepper, which picture is shown, and what there is to say.
+
+    Attributes
+    ----------
+    page : str
+        The key of the picture that is shown; ``""`` is the overview.
+    message : str
+        What the last command said.
+    """
+
+    def __init__(self, stepper: Stepper) -> None:
+        self.stepper = stepper
+        self.page = ""
+        self.message = ""
+        self._motions: dict[str, Callable[[], Picture]] = {
+            "n": stepper.step, "b": stepper.back, "r": stepper.run,
+            "p": lambda: stepper.until("preempt"), "c": lambda: stepper.until("copy")}
+        self._pages: dict[str, Callable[[], Picture]] = {
+            "w": stepper.why, "t": stepper.table, "d": stepper.diff, "l": stepper.timeline,
+            "m": stepper.memory}
+
+    def do(self, key: str, argument: str = "") -> bool:
+        """Do what `key` stands for; return False if that is to quit."""
+        self.message = ""
+        key = _ALIASES.get(key, key)
+        try:
+            if key == "x":
+                return False
+            if key in self._motions:
+                self.message = self._motions[key]().data["note"]
+            elif key in self._pages:
+                self.page = "" if self.page == key and not argument else key
+            elif key == "g":
+                self.stepper.go(int(argument))
+            elif key == "s":
+                path = argument or f"step-{self.stepper.view.step}.svg"
+                self.picture().svg(path)
+                self.message = f"saved {path}"
+            else:
+                self.message = f"{key!r} is no command"
+        except (ValueError, IndexError, OSError) as error:
+            self.message = str(error)
+        return True
+
+    def picture(self, argument: str = "") -> Picture:
+        """Return the picture that is to be shown."""
+        if not len(self.stepper) or not self.page:
+            return self.stepper.picture()
+        if argument and self.page in ("w", "t"):
+            return self.stepper.why(argument) if self.page == "w" else self.stepper.table(argument)
+        return self._pages[self.page]()
+
+
+def footer(message: str, width: int) -> Group:
+    """Return the line of keys, and above it what there is to say."""
+    pen = Pen(width)
+    keys = [span(key, BOLD).append(f" {word}", DIM) for key, word in KEYS]
+    return Group(Text(pen.fit(message, width), "bold"), *pen.wrap(keys))
+
+
+def run_screen(session: Session) -> None:
+    """Show a live picture and take single keys."""
+    screen = Screen()
+    offset = 0
+
+    def redraw() -> None:
+        bottom = footer(session.message, screen.console.width)
+        room = screen.height - screen.num_lines(bottom)
+        screen.draw(_page(session, room), bottom, offset)
+
+    with take_terminal(redraw):
+        while True:
+            redraw()
+            key = screen.key()
+            if key in ("up", "down"):
+                most = max(screen.num_lines(_page(session, screen.height)) - screen.height // 2, 0)
+                offset = min(max(offset + (5 if key == "down" else -5), 0), most)
+                continue
+            offset = 0
+            argument = _read_number(session, screen, redraw) if key == "g" else ""
+            if key == "g" and not argument:
+                continue
+            if not session.do(key, argument):
+                return
+
+
+def _page(session: Session, height: int) -> RenderableType:
+    """Return the picture that is to be shown; the overview without tables if it is too high."""
+    stepper = session.stepper
+    if not len(stepper):
+        return stepper.picture()
+    view = stepper.view
+    if session.page:
+        return Group(view.line(), Text(), session.picture())
+
+    def draw(pen: Pen) -> list[Text]:
+        lines = draw_overview(view, pen)
+        return lines if len(lines) <= height else draw_brief(view, pen)
+
+    return Picture(f"step {view.step}", None, draw)
+
+
+def _read_number(session: Session, screen: Screen, redraw: Callable[[], None]) -> str:
+    """Read digits up to the return key; "" if there are none."""
+    digits = ""
+    while True:
+        session.message = f"go to step: {digits}_"
+        redraw()
+        key = screen.key()
+        if key in ("\r", "\n", "", "\x1b"):
+            session.message = ""
+            return digits if key in ("\r", "\n") else ""
+        if key in ("\x7f", "\b"):
+            digits = digits[:-1]
+        elif key.isdigit():
+            digits += key
+
+
+def run_lines(session: Session) -> None:
+    """Read one command per line, with an argument after a space: ``g 5``, ``w r2``."""
+    console = Console(highlight=False)
+    console.print(session.stepper.picture())
+    console.print(Text(" | ".join(f"{key} {word}" for key, word in KEYS)))
+    for line in sys.stdin:
+        key, _, argument = line.strip().partition(" ")
+        if not session.do(key or "n", argument.strip()):
+            return
+        if session.message:
+            console.print(Text(session.message))
+        elif key in "wtdlm":
+            console.print(session.picture(argument.strip()))
+        else:
+            console.print(session.stepper.picture())
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of this sub-command."""
+    result = argparse.ArgumentParser(
+        prog="minivllm step", formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Walk through scheduling, step by step, with one key for each command.\n"
+                    "Without arguments: the classic three requests.",
+        epilog="keys: " + ", ".join(f"{key} {word}" for key, word in KEYS) + "\n"
+               "Where there are no single keys (a pipe), one command is read per line: g 5, w r2.")
+    result.add_argument("prompts", nargs="*", metavar="PROMPT", help="texts, run by a real model")
+    result.add_argument("--workload", metavar="W.json", help="run this workload instead")
+    result.add_argument("--trace", metavar="T.json", help="walk through this recording instead")
+    result.add_argument("--model", "-m", default=None, metavar="MODEL",
+                        help=f"for PROMPT (default: {DEFAULT_MODEL})")
+    for name in ("block-size", "num-gpu-blocks", "num-cpu-blocks", "max-num-seqs",
+                 "max-num-batched-tokens", "max-model-len"):
+        result.add_argument(f"--{name}", type=int, metavar="N", help="of the engine")
+    for name in ("enable-chunked-prefill", "enable-prefix-caching", "use-v2-block-manager"):
+        result.add_argument(f"--{name}", action="store_true", default=None, help="of the engine")
+    result.add_argument("--preemption-mode", choices=["swap", "recompute"], help="of the engine")
+    return result
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the sub-command."""
+    arguments = vars(parser().parse_args(argv))
+    prompts, workload, trace = (arguments.pop(name) for name in ("prompts", "workload", "trace"))
+    engine_args = {name: value for name, value in arguments.items() if value is not None}
+    if sum(map(bool, (prompts, workload, trace))) > 1:
+        raise ValueError("name prompts, --workload, or --trace: only one of them.")
+    if trace and engine_args:
+        raise ValueError(f"a trace has been recorded already: --{next(iter(engine_args))} cannot "
+                         "change it.".replace("_", "-"))
+    stepper = Stepper.load(trace) if trace else Stepper(workload or prompts or None, **engine_args)
+    session = Session(stepper)
+    if has_raw_keys():
+        run_screen(session)
+    else:
+        run_lines(session)
+    return 0
