@@ -31,8 +31,12 @@ COMMANDS = {
     "chat": Command("minivllm.cli.chat", "ask a model that has a chat template"),
     "simulate": Command("minivllm.cli.simulate",
                         "schedule a workload with a stand-in model, like vLLM, block for block"),
+    "step": Command("minivllm.cli.step", "walk through scheduling, step by step, in the terminal"),
+    "show": Command("minivllm.cli.show", "draw a recorded trace"),
     "download": Command("minivllm.cli.download", "fetch a model: smollm2, or a hub id"),
     "models": Command("minivllm.cli.models", "list the models that have a name"),
+    "exercises": Command("minivllm.cli.exercises",
+                         "complete a class of the engine; the check says what is wrong"),
     "bench": Command("minivllm.cli.bench", "measure: bench scheduler"),
 }
 
