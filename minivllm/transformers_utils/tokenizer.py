@@ -170,7 +170,8 @@ def get_tokenizer(name_or_path: str | Path) -> Tokenizer:
     try:
         tokenizer = tokenizers.Tokenizer.from_file(str(file))
     except Exception as error:  # the library raises nothing narrower
-        raise ValueError(f"{file} cannot be read: {error}. Download it again.") from error
+        raise ValueError(f"{file} cannot be read: {error}. Download it again; if it is newer than "
+                         "the tokenizers package, pip install --upgrade tokenizers") from error
     return Tokenizer(tokenizer, _read_config(path))
 
 
