@@ -159,12 +159,14 @@ def get_tokenizer(name_or_path: str | Path) -> Tokenizer:
     ValueError
         If a file of it is broken.
     """
-    path = resolve_model(name_or_path)
+    path = Path(name_or_path).expanduser()
+    if not (path / "tokenizer.json").is_file():
+        path = resolve_model(name_or_path)
     if path.is_file():
         gguf = read_gguf(path)
         return Tokenizer(llama_tokenizer(gguf), llama_tokenizer_config(gguf))
     file = path / "tokenizer.json"
-    if not file.exists():
+    if not file.is_file():
         raise FileNotFoundError(f"{path} has no tokenizer.json. Pass tokenizer= a directory that "
                                 "has one, or skip_tokenizer_init=True to work with token ids.")
     try:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import tokenizers
 
+from minivllm import LLM
 from minivllm.transformers_utils.gguf.tokenizer import llama_tokenizer, merges_from_scores
 from minivllm.transformers_utils.tokenizer import Tokenizer, check_vocabulary, get_tokenizer
 from tests.transformers_utils.tiny_gguf import TINY, write_gguf
@@ -137,6 +138,21 @@ def test_a_tokenizer_of_another_model():
     check_vocabulary(tokenizer, 600)  # padded rows are usual
     with pytest.raises(ValueError, match=r"ids up to 511, the model's vocabulary has 500"):
         check_vocabulary(tokenizer, 500)
+
+
+def test_the_engine_refuses_a_tokenizer_of_another_model(tmp_path):
+    directory = copy_tokenizer(tmp_path)
+    raw = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
+    raw.add_tokens(["<one too many>"])
+    raw.save(str(directory / "tokenizer.json"))
+    with pytest.raises(ValueError, match="ids up to 512, the model's vocabulary has 512"):
+        LLM(str(TINY / "llama-mha"), tokenizer=str(directory))
+
+
+def test_a_directory_with_nothing_but_a_tokenizer(tmp_path):
+    directory = copy_tokenizer(tmp_path)
+    (directory / "config.json").unlink()
+    assert get_tokenizer(directory).encode("a") == get_tokenizer(TINY / "llama-mha").encode("a")
 
 
 def test_no_tokenizer(tmp_path):
