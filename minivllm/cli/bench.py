@@ -3,8 +3,12 @@
 import argparse
 from statistics import mean, median
 
+from minivllm.bench.sampler import time_sampler
 from minivllm.bench.scheduler import time_schedule_calls
+from minivllm.cli.options import add_model_option
+from minivllm.entrypoints.llm import LLM
 from minivllm.tracing.workload import read_workload
+from minivllm.transformers_utils.download import DEFAULT_MODEL
 
 
 def main(argv: list[str]) -> int:
@@ -25,6 +29,16 @@ def parser() -> argparse.ArgumentParser:
     scheduler.add_argument("--repeat", type=int, default=3, metavar="N",
                            help="runs of each workload (default: 3)")
     scheduler.set_defaults(run=_bench_scheduler)
+    sampler = benches.add_parser(
+        "sampler", help="milliseconds of the sampler's stages beside the forward pass",
+        description="Decode a batch, then print the milliseconds of its forward pass and of the "
+        "sampler's stages for several kinds of sampling from its logits.")
+    add_model_option(sampler, DEFAULT_MODEL)
+    sampler.add_argument("--batch-size", type=int, default=64, metavar="N",
+                         help="sequences that decode side by side (default: 64)")
+    sampler.add_argument("--repeat", type=int, default=7, metavar="N",
+                         help="runs of each, of which the median is shown (default: 7)")
+    sampler.set_defaults(run=_bench_sampler)
     return result
 
 
@@ -36,3 +50,15 @@ def _bench_scheduler(arguments: argparse.Namespace) -> None:
             print(f"{workload['name']} run {run}: {len(seconds)} schedule() calls, "
                   f"{sum(seconds):.4f} s in total, mean {mean(seconds):.3e} s, "
                   f"median {median(seconds):.3e} s per call", flush=True)
+
+
+def _bench_sampler(arguments: argparse.Namespace) -> None:
+    llm = LLM(arguments.model, attention_backend=arguments.attention_backend,
+              max_num_seqs=max(arguments.batch_size, 1))
+    forward, cases = time_sampler(llm, arguments.batch_size, arguments.repeat)
+    print(f"forward pass of {arguments.batch_size} decodes: {forward:.1f} ms; the sampler in ms:\n")
+    names = list(next(iter(cases.values())).stages)
+    print(" " * 22 + "".join(f"{name:>11}" for name in [*names, "all", "of forward"]))
+    for case, times in cases.items():
+        numbers = "".join(f"{value:11.1f}" for value in [*times.stages.values(), times.total])
+        print(f"{case:22}{numbers}{times.total / forward:11.1%}")

@@ -13,7 +13,7 @@ from minivllm.model_executor.layers.sampler import (
     apply_min_tokens,
     apply_penalties,
 )
-from minivllm.model_executor.layers.sampling.draws import log_softmax
+from minivllm.model_executor.layers.sampling.draws import softmax
 from minivllm.model_executor.sampling_metadata import SamplingMetadata, SamplingTensors
 from minivllm.sampling_params import SamplingParams
 from minivllm.sequence import SequenceData, SequenceGroupMetadata, SequenceGroupState
@@ -67,5 +67,5 @@ def run_stages(logits: np.ndarray, metadata: SamplingMetadata) -> dict[str, np.n
               apply_min_tokens(apply_logit_biases(logits, metadata), metadata)}
     stages["penalties"] = apply_penalties(stages["logits_processors_and_min_tokens"], metadata)
     tensors = SamplingTensors.from_sampling_metadata(metadata, logits.shape[1])
-    stages["logprobs"] = log_softmax(apply_filters(stages["penalties"], tensors))
+    stages["probs"], stages["logprobs"] = softmax(apply_filters(stages["penalties"], tensors))
     return stages

@@ -4,13 +4,15 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from minivllm.model_executor.layers.sampling.draws import (
     beam_candidates,
     describe_token,
     draw,
     greedy,
-    log_softmax,
+    softmax,
     top_indices,
 )
 from tests.sampler.golden import named_cases, prepare_batch, run_stages
@@ -31,11 +33,11 @@ def test_draws_follow_the_golden_distribution(name: str) -> None:
     case = CASES[name]
     for group in case["groups"]:
         logits, metadata = prepare_batch([group], case["eos_token_id"])
-        logprobs = run_stages(logits, metadata)["logprobs"]
+        probs = run_stages(logits, metadata)["probs"]
         for row in metadata.seq_groups[0].sample_indices:
             expected = np.array([0.0 if value is None else math.exp(value)
                                  for value in group["expected"]["logprobs"][row]])
-            draws = draw(logprobs[row], np.random.default_rng(17).random(20_000))
+            draws = draw(probs[row], np.random.default_rng(17).random(20_000))
             counts = np.bincount(draws, minlength=len(expected))
             assert not counts[expected == 0].any()
             assert_chi_squared(counts, expected * len(draws))
@@ -68,26 +70,39 @@ def test_every_filter_is_drawn_from() -> None:
     (0.0, 1), (0.24, 1), (0.26, 3), (0.74, 3), (0.76, 4), (math.nextafter(1.0, 0.0), 4)])
 def test_draw_inverts_the_cumulative_distribution(uniform: float, token_id: int) -> None:
     """Tokens 0, 2 and 5 are cut off and never drawn, not even at the very ends."""
-    with np.errstate(divide="ignore"):
-        logprobs = np.log(np.array([0.0, 0.25, 0.0, 0.5, 0.25, 0.0], np.float32))
-    assert draw(logprobs, np.array([uniform])) == [token_id]
+    probs = np.array([0.0, 0.25, 0.0, 0.5, 0.25, 0.0], np.float32)
+    assert draw(probs, np.array([uniform])) == [token_id]
 
 
 def test_draw_reaches_both_ends_of_a_large_vocabulary() -> None:
-    logprobs = log_softmax(np.zeros((1, 50_000), np.float32))[0]
-    assert draw(logprobs, np.array([0.0, 0.5, math.nextafter(1.0, 0.0)])) == [0, 25_000, 49_999]
+    probs = np.full(50_000, 2e-5, np.float32)
+    assert draw(probs, np.array([0.0, 0.5, math.nextafter(1.0, 0.0)])) == [0, 25_000, 49_999]
+
+
+@given(st.lists(st.sampled_from([0.0, 1e-30, 1e-6, 0.25, 1.0]), min_size=1, max_size=1500),
+       st.floats(0, math.nextafter(1.0, 0.0)))
+def test_draws_across_blocks(weights: list[float], uniform: float) -> None:
+    """The token drawn has a probability, and the uniform lies within its share."""
+    probs = np.array([*weights, 0.5, *weights[:300]], np.float32)
+    token_id = draw(probs, np.array([uniform]))[0]
+    cdf = np.cumsum(probs, dtype=np.float64)
+    assert probs[token_id] > 0
+    tolerance = 1e-12 * cdf[-1]
+    assert cdf[token_id] - probs[token_id] - tolerance <= uniform * cdf[-1]
+    assert uniform * cdf[-1] <= cdf[token_id] + tolerance
 
 
 def test_greedy_takes_the_lowest_of_equals() -> None:
     logits = np.array([[1, 1, 0], [0, 2, 2]], np.float32)
-    assert greedy(log_softmax(logits)) == [0, 1]
-    assert greedy(log_softmax(logits[:1])) == [0]
+    assert greedy(softmax(logits)[1]) == [0, 1]
+    assert greedy(softmax(logits[:1])[1]) == [0]
 
 
-def test_log_softmax_cuts_off_and_sums_to_one() -> None:
-    logprobs = log_softmax(np.array([[1.0, -np.inf, 3.0]], np.float32))
-    assert logprobs[0, 1] == -np.inf
-    assert np.exp(logprobs).sum() == pytest.approx(1.0)
+def test_softmax_cuts_off_and_sums_to_one() -> None:
+    probs, logprobs = softmax(np.array([[1.0, -np.inf, 3.0]], np.float32))
+    assert (probs[0, 1], logprobs[0, 1]) == (0, -np.inf)
+    assert probs.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(np.exp(logprobs), probs, rtol=1e-6)
 
 
 @pytest.mark.parametrize("num", [1, 2, 3, 4, 5, 9])
@@ -118,5 +133,5 @@ def test_a_vocabulary_may_be_smaller_than_twice_the_beam_width() -> None:
 
 
 def test_a_beam_never_takes_what_is_cut_off() -> None:
-    logprobs = log_softmax(np.array([[1.0, -np.inf, 0.0]], np.float32))
+    _, logprobs = softmax(np.array([[1.0, -np.inf, 0.0]], np.float32))
     assert beam_candidates(logprobs, np.zeros(1), 4) == [(0, 0), (0, 2)]

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 from minivllm.model_executor.layers.sampling.draws import (
     Logprobs,
+    Probs,
     beam_candidates,
     describe_token,
     draw,
     greedy,
-    log_softmax,
+    softmax,
 )
 from minivllm.model_executor.layers.sampling.entries import (
     Entries,
@@ -92,8 +93,8 @@ class Sampler:
         check_logits(logits, sampling_metadata)
         logits = apply_filters(
             logits, SamplingTensors.from_sampling_metadata(sampling_metadata, logits.shape[1]))
-        logprobs = log_softmax(logits)
-        return SamplerOutput([_group_output(logprobs, group, sample(logprobs, group))
+        probs, logprobs = softmax(logits)
+        return SamplerOutput([group_output(logprobs, group, sample(probs, logprobs, group))
                               for group in sampling_metadata.seq_groups])
 
 
@@ -177,7 +178,7 @@ def _on_rows(stage: Callable[..., Logits], logits: Logits, values: NDArray[np.ge
     return logits
 
 
-def sample(logprobs: Logprobs, group: SequenceGroupToSample) -> Samples:
+def sample(probs: Probs, logprobs: Logprobs, group: SequenceGroupToSample) -> Samples:
     """Choose the next tokens of one group.
 
     In its first sampling a group with `best_of` > 1 gets so many samples of its prompt; later each
@@ -185,34 +186,35 @@ def sample(logprobs: Logprobs, group: SequenceGroupToSample) -> Samples:
 
     Parameters
     ----------
-    logprobs : (num_rows, vocab_size) float32
+    probs, logprobs : (num_rows, vocab_size) float32
         Of the whole batch.
     group : SequenceGroupToSample
         Nothing is drawn from its generator if it is not to be sampled from.
     """
     if not group.do_sample:
         return []
-    own = logprobs[group.sample_indices.start:group.sample_indices.stop]  # (num_seqs, vocab_size)
+    rows = slice(group.sample_indices.start, group.sample_indices.stop)
     sampling_type = group.sampling_params.sampling_type
     if sampling_type is SamplingType.GREEDY:
-        return list(enumerate(greedy(own)))
+        return list(enumerate(greedy(logprobs[rows])))
     if sampling_type is SamplingType.BEAM:
         cumulative = np.array([group.seq_data[seq_id].cumulative_logprob
                                for seq_id in group.seq_ids])
-        return beam_candidates(own, cumulative, 2 * group.sampling_params.best_of)
-    return _sample_randomly(own, group)
+        return beam_candidates(logprobs[rows], cumulative, 2 * group.sampling_params.best_of)
+    return _sample_randomly(probs[rows], group)
 
 
-def _sample_randomly(own: Logprobs, group: SequenceGroupToSample) -> Samples:
+def _sample_randomly(probs: Probs, group: SequenceGroupToSample) -> Samples:
     if group.generator is None:
         raise InternalError(f"request {group.request_id} has no generator to draw from.")
     num_samples = group.sampling_params.best_of if group.is_first_sampling else 1
-    return [(parent, token_id) for parent, row in enumerate(own)
+    return [(parent, token_id) for parent, row in enumerate(probs)
             for token_id in draw(row, group.generator.random(num_samples))]
 
 
-def _group_output(logprobs: Logprobs, group: SequenceGroupToSample,
-                  samples: Samples) -> CompletionSequenceGroupOutput:
+def group_output(logprobs: Logprobs, group: SequenceGroupToSample,
+                 samples: Samples) -> CompletionSequenceGroupOutput:
+    """Say of each sample, and of the prompt if asked, how probable it was."""
     params = group.sampling_params
     first_row = group.sample_indices.start
     outputs = [SequenceOutput(group.seq_ids[parent], token_id,

@@ -5,7 +5,7 @@ returns new logits; no row looks at another.  In the order in which `Sampler` us
 
 - `entries`: change single tokens (logit bias, min_tokens, the penalties)
 - `filters`: temperature, and cutting off all but the most probable tokens (top-k, top-p, min-p)
-- `draws`: from logits to log-probabilities to tokens (greedy, random, beam search)
+- `draws`: from logits to probabilities to tokens (greedy, random, beam search)
 
 vLLM has all of them in ``vllm/model_executor/layers/sampler.py``.
 """

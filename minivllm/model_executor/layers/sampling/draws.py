@@ -1,4 +1,4 @@
-"""From logits to log-probabilities to tokens."""
+"""From logits to probabilities to tokens."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,20 +7,32 @@ from minivllm.model_executor.layers.sampling.entries import Logits
 from minivllm.model_executor.layers.sampling.filters import shift_to_zero
 from minivllm.sequence import Logprob
 
+Probs = NDArray[np.float32]
 Logprobs = NDArray[np.float32]
 
+# Tokens in a block of `draw`.
+_BLOCK = 256
 
-def log_softmax(logits: Logits) -> Logprobs:
-    """Return the logarithms of the rows' probabilities; minus infinity for what is cut off.
+
+def softmax(logits: Logits) -> tuple[Probs, Logprobs]:
+    """Return the probabilities of each row and their logarithms.
+
+    What is cut off has the probability 0, its logarithm is minus infinity.
 
     Parameters
     ----------
     logits : (num_rows, vocab_size) float32
         At least one entry of each row is finite, and none is NaN.
+
+    Returns
+    -------
+    probs, logprobs : (num_rows, vocab_size) float32
     """
     shifted = shift_to_zero(logits)
-    logprobs: Logprobs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-    return logprobs
+    probs: Probs = np.exp(shifted)
+    total = probs.sum(axis=1, keepdims=True)  # (num_rows, 1)
+    probs /= total
+    return probs, shifted - np.log(total)
 
 
 def greedy(logprobs: Logprobs) -> list[int]:
@@ -28,27 +40,41 @@ def greedy(logprobs: Logprobs) -> list[int]:
     return [int(token_id) for token_id in logprobs.argmax(axis=1)]
 
 
-def draw(logprobs: Logprobs, uniforms: NDArray[np.float64]) -> list[int]:
+def draw(probs: Probs, uniforms: NDArray[np.float64]) -> list[int]:
     """Draw tokens of one row's distribution by inverting its cumulative distribution function.
+
+    That function is computed in two steps: for blocks of tokens, and inside the block of a draw.
 
     Parameters
     ----------
-    logprobs : (vocab_size,) float32
+    probs : (vocab_size,) float32
         One row.
     uniforms : (num_samples,) float64
         In [0, 1), one for each draw (with replacement).
 
     Examples
     --------
-    >>> draw(np.log(np.array([0.25, 0.5, 0.25])), np.array([0.1, 0.3, 0.7, 0.8]))
+    >>> draw(np.array([0.25, 0.5, 0.25]), np.array([0.1, 0.3, 0.7, 0.8]))
     [0, 1, 1, 2]
     """
-    support = np.flatnonzero(logprobs > -np.inf)
-    cdf = np.cumsum(np.exp(logprobs[support]), dtype=np.float64)  # (num_kept,)
-    picks = np.searchsorted(cdf, uniforms * cdf[-1], side="right")
-    # A uniform next to 1 may be rounded to the end: it means the last token with a probability.
-    picks = np.minimum(picks, np.searchsorted(cdf, cdf[-1]))
-    return [int(token_id) for token_id in support[picks]]
+    starts = np.arange(0, len(probs), _BLOCK)
+    block_ends = np.cumsum(np.add.reduceat(probs, starts, dtype=np.float64))  # (num_blocks,)
+    tokens = []
+    for target in uniforms * block_ends[-1]:
+        block = _first_above(block_ends, target)
+        start = int(starts[block])
+        before = block_ends[block - 1] if block else 0.0
+        inside = np.cumsum(probs[start:start + _BLOCK], dtype=np.float64)
+        tokens.append(start + _first_above(inside, target - before))
+    return tokens
+
+
+def _first_above(cdf: NDArray[np.float64], target: float) -> int:
+    """Return the first place where `cdf` is above `target`: where something has been added.
+
+    If rounding has brought `target` to the end, the last place where something has been added.
+    """
+    return min(int(np.searchsorted(cdf, target, side="right")), int(np.searchsorted(cdf, cdf[-1])))
 
 
 def beam_candidates(logprobs: Logprobs, cumulative_logprobs: NDArray[np.float64],

@@ -61,7 +61,7 @@ def apply_top_p(logits: Logits, top_ps: NDArray[np.float64]) -> Logits:
     weights = np.exp(shift_to_zero(logits))  # (num_rows, vocab_size)
     kept = np.empty(logits.shape, np.bool_)
     for row, top_p in enumerate(top_ps):
-        edge, size = nucleus(weights[row], top_p * weights[row].sum(dtype=np.float64))
+        edge, size = nucleus(weights[row], top_p * float(weights[row].sum()))
         np.greater_equal(weights[row], edge, out=kept[row])
         surplus = np.count_nonzero(kept[row]) - size
         if surplus:
@@ -94,7 +94,7 @@ def nucleus(weights: NDArray[np.float32], target: float) -> tuple[float, int]:
     while len(weights) > _FEW:
         place = len(weights) * 3 // 4
         weights = np.partition(weights, place)
-        mass = float(weights[place:].sum(dtype=np.float64))
+        mass = float(weights[place:].sum())
         if mass >= target:
             weights = weights[place:]
         else:
