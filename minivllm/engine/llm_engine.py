@@ -296,8 +296,9 @@ class LLMEngine:
         request_outputs = []
         for seq_group in groups + scheduler_outputs.ignored_seq_groups:
             seq_group.maybe_set_first_token_time(now)
-            if seq_group.is_finished():
+            request_output = RequestOutputFactory.create(seq_group)
+            if request_output.finished:
                 seq_group.set_finished_time(now)
                 self._unfinished.discard(seq_group.request_id)
-            request_outputs.append(RequestOutputFactory.create(seq_group))
+            request_outputs.append(request_output)
         return request_outputs

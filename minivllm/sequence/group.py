@@ -172,7 +172,10 @@ class SequenceGroup:
 
     def is_finished(self) -> bool:
         """Return True once every sequence has ended."""
-        return all(seq.is_finished() for seq in self.seqs_dict.values())
+        for seq in self.seqs_dict.values():
+            if not seq.is_finished():
+                return False
+        return True
 
     def is_prefill(self) -> bool:
         """Return True if the unfinished sequences (all in the same stage) are in prefill."""
