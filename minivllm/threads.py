@@ -1,8 +1,9 @@
-"""A small pool of threads for kernels that release Python's lock.
+"""A small pool of threads for work that releases Python's lock: matrix products and kernels.
 
 vLLM leaves this to its CUDA streams.  On a CPU, Numba's own threads (``parallel=True``) and those
 of the BLAS library wait for work by spinning, each on the cores that the other needs.  The
-threads here sleep when there is nothing to do.  Their number is `envs.num_threads()`.
+threads here sleep when there is nothing to do, and BLAS is kept to the thread that calls it.
+Their number is `envs.num_threads()`.
 """
 
 import os

@@ -44,5 +44,9 @@ class Module:
 
 
 def empty_weight(*shape: int) -> Array:
-    """Return an array for a weight; it takes memory only as the checkpoint is copied into it."""
-    return np.empty(shape, dtype=np.float32)
+    """Return an array for a weight; it takes memory only as the checkpoint is copied into it.
+
+    A matrix ``(output_size, input_size)`` lies in memory transposed: what a product reads for one
+    input stands together, which BLAS multiplies up to twice as fast when there are few tokens.
+    """
+    return np.empty(shape[::-1], dtype=np.float32).T

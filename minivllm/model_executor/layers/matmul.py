@@ -1,6 +1,16 @@
-"""The one matrix product of all models (its place in vLLM: ``torch.nn.functional.linear``)."""
+"""The one matrix product of all models (its place in vLLM: ``torch.nn.functional.linear``).
 
+Every fast path sits behind `linear`; ``MINIVLLM_FAST=0`` gives the plain line.
+"""
+
+import numpy as np
+
+from minivllm import envs
 from minivllm.model_executor.module import Array
+from minivllm.threads import get_pool
+
+# Below so many multiplications, waking the other threads takes longer than they save.
+_WORTH_SHARING = 1 << 18
 
 
 def linear(x: Array, weight: Array) -> Array:
@@ -16,5 +26,19 @@ def linear(x: Array, weight: Array) -> Array:
     -------
     (num_tokens, output_size) float32
     """
-    output: Array = x @ weight.T  # (num_tokens, input_size) @ (input_size, output_size)
+    if not envs.fast() or len(x) * weight.size < _WORTH_SHARING:
+        return x @ weight.T  # (num_tokens, input_size) @ (input_size, output_size)
+    output = np.empty((len(x), len(weight)), dtype=np.float32)
+    get_pool().run(_linear_share, x, weight, output)
     return output
+
+
+def _linear_share(thread: int, num_threads: int, x: Array, weight: Array, output: Array) -> None:
+    """Compute one thread's columns of the output.
+
+    The BLAS library could share the work itself, but its threads spin while they wait, on the
+    cores that the attention kernels and other programs need.
+    """
+    start = len(weight) * thread // num_threads
+    end = len(weight) * (thread + 1) // num_threads
+    np.matmul(x, weight[start:end].T, out=output[:, start:end])
