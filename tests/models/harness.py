@@ -43,6 +43,10 @@ class Seq:
         """Return the logits of every computed position, (num_cached, vocab_size)."""
         return linear(np.concatenate(self.hidden), model.lm_head.weight)
 
+    def last_logits(self, model):
+        """Return the logits after the newest token, (vocab_size,)."""
+        return linear(self.hidden[-1][-1:], model.lm_head.weight)[0]
+
 
 class Driver:
     """A KV cache in which every sequence gets blocks at random, as after many evictions."""
