@@ -1,0 +1,120 @@
+"""config.json of every family and form, under one set of names."""
+
+import json
+
+import pytest
+
+from minivllm.transformers_utils.config import (
+    get_config,
+    get_generation_config,
+    normalize_config,
+)
+
+LLAMA = {"architectures": ["LlamaForCausalLM"], "vocab_size": 512, "hidden_size": 64,
+         "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4}
+GPT2 = {"architectures": ["GPT2LMHeadModel"], "vocab_size": 512, "n_embd": 64, "n_layer": 2,
+        "n_head": 4, "n_inner": None, "n_positions": 256}
+QWEN2 = LLAMA | {"architectures": ["Qwen2ForCausalLM"], "num_key_value_heads": 2}
+
+
+@pytest.mark.parametrize(("name", "expected"), [
+    ("llama-mha", {"num_key_value_heads": 4, "head_dim": 16, "rope_theta": 10000.0,
+                   "rope_scaling": None, "tie_word_embeddings": False, "sliding_window": None}),
+    ("llama-gqa-linear-bf16", {"rope_scaling": {"rope_type": "linear", "factor": 2.0},
+                               "max_model_len": 512}),
+    ("llama-rope3-sharded", {"rope_theta": 500000.0, "max_model_len": 256}),
+    ("qwen2-tied", {"tie_word_embeddings": True, "layer_windows": [None, None],
+                    "sliding_window": None}),
+    ("qwen3", {"head_dim": 32, "rope_theta": 1000000.0, "rope_scaling": None}),
+    ("mistral-swa-f16", {"sliding_window": 24, "layer_windows": [24, 24]}),
+    ("opt-post-proj", {"intermediate_size": 128, "tie_word_embeddings": True,
+                       "word_embed_proj_dim": 32, "num_key_value_heads": 4}),
+    ("gpt2", {"hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2,
+              "intermediate_size": 256, "max_position_embeddings": 256,
+              "tie_word_embeddings": True}),
+])
+def test_golden_configs(tiny_dir, name, expected):
+    config = get_config(tiny_dir / name)
+    assert {key: getattr(config, key) for key in expected} == expected
+
+
+def test_old_and_new_form_of_rotary_embeddings_mean_the_same():
+    old = normalize_config(LLAMA | {"rope_theta": 5e5, "rope_scaling": {
+        "type": "linear", "factor": 4.0}})
+    new = normalize_config(LLAMA | {"rope_parameters": {
+        "rope_theta": 5e5, "rope_type": "linear", "factor": 4.0}})
+    assert old.rope_theta == new.rope_theta == 5e5
+    assert old.rope_scaling == new.rope_scaling == {"rope_type": "linear", "factor": 4.0}
+
+
+@pytest.mark.parametrize(("scaling", "expected"), [
+    (None, 2048),
+    ({"rope_type": "dynamic", "factor": 2.0}, 4096),
+    ({"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 512}, 2048),
+    ({"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 1024}, 4096)])
+def test_the_longest_text_follows_the_rotary_scaling(scaling, expected):
+    config = normalize_config(LLAMA | {"max_position_embeddings": 2048, "rope_scaling": scaling})
+    assert config.max_model_len == expected
+
+
+@pytest.mark.parametrize(("extra", "windows"), [
+    ({}, [None, None]),  # Qwen2 does not use its window unless told to
+    ({"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 0}, [8, 8]),
+    ({"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1}, [None, 8]),
+    ({"use_sliding_window": True, "sliding_window": 8,
+      "layer_types": ["sliding_attention", "full_attention"]}, [8, None]),
+    ({"use_sliding_window": True, "sliding_window": None, "max_window_layers": 0}, [None, None])])
+def test_windows_of_layers(extra, windows):
+    config = normalize_config(QWEN2 | extra)
+    assert config.layer_windows == windows
+    assert config.sliding_window == (windows[0] if windows[0] == windows[1] else None)
+
+
+@pytest.mark.parametrize(("extra", "window"), [({}, 4096), ({"sliding_window": None}, None)])
+def test_a_mistral_has_a_window_unless_it_says_null(extra, window):
+    config = normalize_config(
+        LLAMA | {"architectures": ["MistralForCausalLM"], "num_key_value_heads": 2} | extra)
+    assert config.sliding_window == window
+
+
+@pytest.mark.parametrize("values", [LLAMA, GPT2])
+@pytest.mark.parametrize("broken", [None, 0, "64", 2.5])
+def test_a_missing_or_broken_key_is_named_as_the_file_names_it(values, broken):
+    for key in ("vocab_size", "hidden_size", "n_embd", "num_hidden_layers", "n_layer", "n_head"):
+        if key in values:
+            with pytest.raises(ValueError, match=f"some/config.json: key '{key}'"):
+                normalize_config(values | {key: broken}, "some/config.json")
+
+
+@pytest.mark.parametrize(("extra", "message"), [
+    ({"num_key_value_heads": 3}, "multiple of num_key_value_heads"),
+    ({"hidden_size": 66}, "multiple of num_attention_heads"),
+    ({"rope_parameters": {"full_attention": {}, "sliding_attention": {}}}, "differ between layers"),
+])
+def test_values_that_contradict_each_other(extra, message):
+    with pytest.raises(ValueError, match=message):
+        normalize_config(LLAMA | extra)
+
+
+def test_switches_that_are_not_supported():
+    with pytest.raises(ValueError, match="scale_attn_by_inverse_layer_idx must be False"):
+        normalize_config(GPT2 | {"scale_attn_by_inverse_layer_idx": True})
+
+
+def test_no_config_json(tmp_path):
+    with pytest.raises(FileNotFoundError, match="has no config.json"):
+        get_config(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "\"text\"", "\x00"])
+def test_a_config_json_that_is_none(tmp_path, text):
+    (tmp_path / "config.json").write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"config\.json"):
+        get_config(tmp_path)
+
+
+def test_generation_config_is_optional(tmp_path):
+    assert get_generation_config(tmp_path) == {}
+    (tmp_path / "generation_config.json").write_text(json.dumps({"eos_token_id": [1, 2]}),
+                                                     encoding="utf-8")
+    assert get_generation_config(tmp_path) == {"eos_token_id": [1, 2]}
