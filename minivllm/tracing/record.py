@@ -21,7 +21,7 @@ from minivllm.sequence import (
     SequenceGroupMetadata,
     SequenceStatus,
 )
-from minivllm.tracing.block_states import block_rows
+from minivllm.tracing.block_states import block_rows, block_table
 from minivllm.tracing.recording import SequenceRow, Trace
 from minivllm.tracing.run import StepClock
 from minivllm.tracing.snapshot import Limits, TokenLog
@@ -29,7 +29,8 @@ from minivllm.tracing.token_text import token_text
 from minivllm.tracing.trace import TraceRecorder
 from minivllm.utils import Device
 
-_DEVICES = {SequenceStatus.RUNNING: "gpu", SequenceStatus.SWAPPED: "cpu"}
+_DEVICES = {SequenceStatus.RUNNING: Device.GPU, SequenceStatus.SWAPPED: Device.CPU}
+_NAMES = {Device.GPU: "gpu", Device.CPU: "cpu"}
 
 
 class HasEngine(Protocol):
@@ -106,7 +107,7 @@ class Recorder:
             **{f"{name}_blocks": [list(block) for block in block_rows(
                 scheduler.block_manager, device,
                 [row.block_table for row in rows if row.device == name])]
-               for name, device in (("gpu", Device.GPU), ("cpu", Device.CPU))},
+               for device, name in _NAMES.items()},
         }
         self._running = [group.request_id for group in scheduler.running]
         if not self._is_simulation:
@@ -145,10 +146,10 @@ class Recorder:
         if len(seq_ids) > 1:
             name += f".{seq_ids.index(seq.seq_id)}"
         device = _DEVICES.get(seq.status)
-        table = engine.scheduler.block_manager.get_block_table(seq) if device else []
+        table = block_table(engine.scheduler.block_manager, seq, device) if device else []
         return SequenceRow(
             seq.seq_id, name, seq.status.name, seq.get_len(), seq.data.get_num_computed_tokens(),
-            device, table, seq.get_cumulative_logprob(),
+            _NAMES[device] if device else None, table, seq.get_cumulative_logprob(),
             SequenceStatus.get_finished_reason(seq.status))
 
 

@@ -199,9 +199,9 @@ def _pool(device: str, num_blocks: int, num_free: int, rows: list[list[Any]],
         holders.setdefault(number, []).append((seq.seq_id, logical_idx))
         filled = seq.num_filled(logical_idx, block_size)
         num_filled[number] = max(num_filled.get(number, 0), filled)
-    blocks = {number: BlockState(number, ref_count, content_hash, computed,
+    blocks = {number: BlockState(number, ref_count, content_hash,
                                  num_filled.get(number, 0), tuple(holders.get(number, ())))
-              for number, ref_count, content_hash, computed in rows}
+              for number, ref_count, content_hash in rows}
     return PoolState(device, num_blocks, num_free, blocks)
 
 

@@ -113,8 +113,6 @@ class BlockState:
         How many block tables list it; 0: it is only cached, and may be evicted.
     content_hash : int or None
         The prefix cache's key of its content, if it has one.
-    computed : bool
-        Whether the prefix cache says that its content is complete.
     num_filled : int
         Slots that hold computed tokens.
     holders : tuple of (int, int)
@@ -124,7 +122,6 @@ class BlockState:
     number: int
     ref_count: int
     content_hash: int | None
-    computed: bool
     num_filled: int
     holders: tuple[tuple[int, int], ...]
 

@@ -92,7 +92,7 @@ class _Animation:
         """Draw what changes from step to step."""
         step, _, what = line_text(view).partition("  ")
         yield label(_MARGIN, 32, step, "mv-ink mv-big")
-        yield label(_MARGIN + 86, 32, what.split(" | ")[0], "mv-ink mv-mid")
+        yield label(_MARGIN + 12 * len(step) + 14, 32, what.split(" | ")[0], "mv-ink mv-mid")
         yield from draw_scene(view, self.left, self.gpu, self.cpu)
         for i, line in enumerate(self._why_lines(view)):
             yield label(_MARGIN, self.why_y + i * 19, line, "mv-ink")

@@ -5,7 +5,8 @@ many blocks.
 """
 
 from collections import Counter
-from typing import Any
+from itertools import groupby
+from typing import Any, NamedTuple
 
 from rich.text import Text
 
@@ -16,6 +17,8 @@ from minivllm.viz.picture import Picture
 
 # Up to so many blocks each have a box; up to so many rows of glyphs one glyph is one block.
 _MAX_BOXES = 32
+# So many free blocks in a row share a box.
+_MIN_RUN = 4
 _MAX_ROWS = 16
 # A block of more slots shows its fill as a bar of so many cells.
 _MAX_SLOTS = 8
@@ -54,8 +57,9 @@ def draw_pool(snapshot: Snapshot, pool: PoolState, pen: Pen) -> list[Text]:
     detail = (f"{pool.num_blocks} blocks of {snapshot.limits.block_size} slots: "
               f"{pool.num_used} used, {unused}")
     heading = pen.heading(f"{pool.device.upper()} block pool", detail)
-    if pool.num_blocks <= _MAX_BOXES:
-        return [heading, *_boxes(snapshot, pool, pen)]
+    cells = _cells(pool)
+    if len(cells) <= _MAX_BOXES:
+        return [heading, *_boxes(snapshot, cells, pen)]
     if pool.num_blocks <= _MAX_ROWS * _row_len(pool, pen):
         return [heading, *_glyph_rows(snapshot, pool, pen, 1), _dense_legend(pen)]
     per_glyph = cdiv(pool.num_blocks, _MAX_ROWS * _row_len(pool, pen))
@@ -64,39 +68,71 @@ def draw_pool(snapshot: Snapshot, pool: PoolState, pen: Pen) -> list[Text]:
             *_biggest_holders(snapshot, pool, pen)]
 
 
-def _boxes(snapshot: Snapshot, pool: PoolState, pen: Pen) -> list[Text]:
+class _Cell(NamedTuple):
+    """What a box stands for: a block in use, or some neighbours that are not."""
+
+    first: int
+    last: int
+    block: BlockState | None
+
+    def numbers(self, pen: Pen) -> str:
+        """Return its number, or the first and last one."""
+        if self.first == self.last:
+            return str(self.first)
+        return f"{self.first}{pen.glyphs.none}{self.last}"
+
+
+def _cells(pool: PoolState) -> list[_Cell]:
+    """Return the boxes of a pool; longer runs of free or of cached blocks share one."""
+    cells: list[_Cell] = []
+    numbers = range(pool.num_blocks)
+    for kind, group in groupby(numbers, lambda number: _kind(pool.blocks.get(number))):
+        run = list(group)
+        if kind != "used" and len(run) >= _MIN_RUN:
+            cells.append(_Cell(run[0], run[-1], pool.blocks.get(run[0])))
+        else:
+            cells += [_Cell(number, number, pool.blocks.get(number)) for number in run]
+    return cells
+
+
+def _kind(block: BlockState | None) -> str:
+    if block is None:
+        return "free"
+    return "used" if block.ref_count else "cached"
+
+
+def _boxes(snapshot: Snapshot, cells: list[_Cell], pen: Pen) -> list[Text]:
     """Draw each block as a box with its number, holder and slots."""
-    states = [pool.blocks.get(number) for number in range(pool.num_blocks)]
-    labels = [_label(snapshot, block, pen) for block in states]
+    labels = [_label(snapshot, cell.block, pen) for cell in cells]
     num_slots = min(snapshot.limits.block_size, _MAX_SLOTS)
     # Words stand where names and slots stand, so only names set the width.
-    label_width = max([label.cell_len for label, block in zip(labels, states, strict=True)
-                       if block is not None and block.ref_count] or [4])
-    inner = max(label_width + num_slots, 7)
+    label_width = max([label.cell_len for label, cell in zip(labels, cells, strict=True)
+                       if _kind(cell.block) == "used"] or [4])
+    inner = max(label_width + num_slots, max(len(cell.numbers(pen)) for cell in cells) + 2, 7)
     columns = max((pen.width + 1) // (inner + 4), 1)
-    columns = cdiv(pool.num_blocks, cdiv(pool.num_blocks, columns))  # rows of one length
+    columns = cdiv(len(cells), cdiv(len(cells), columns))  # rows of one length
     lines: list[Text] = []
-    for start in range(0, pool.num_blocks, columns):
+    for start in range(0, len(cells), columns):
         top, middle, bottom = Text(), Text(), Text()
-        for number in range(start, min(start + columns, pool.num_blocks)):
-            content, block, edge = labels[number], states[number], DIM
-            if block is not None and block.ref_count:
+        for cell, content in list(zip(cells, labels, strict=True))[start:start + columns]:
+            edge = DIM
+            if cell.block is not None and cell.block.ref_count:
                 content.append(" " * (label_width - content.cell_len))
-                content.append_text(_slots(snapshot, block, num_slots, pen))
-                edge = fill_of(block.holders[0][0])
+                content.append_text(_slots(snapshot, cell.block, num_slots, pen))
+                edge = fill_of(cell.block.holders[0][0])
             content.append(" " * (inner - content.cell_len))
-            _append_box(top, middle, bottom, number, content, inner, edge, pen)
+            _append_box(top, middle, bottom, cell.numbers(pen), content, inner, edge, pen)
         lines += [top, middle, bottom]
     return lines
 
 
-def _append_box(top: Text, middle: Text, bottom: Text, number: int, content: Text, inner: int,
+def _append_box(top: Text, middle: Text, bottom: Text, numbers: str, content: Text, inner: int,
                 edge: str, pen: Pen) -> None:
     glyphs = pen.glyphs
     left_top, right_top, left_bottom, right_bottom = glyphs.corners
     gap = " " if top.cell_len else ""
-    top.append(gap).append(f"{left_top}{glyphs.rule} ", edge).append(str(number), BOLD)
-    top.append(f" {glyphs.rule * (inner - len(str(number)) - 2)}{right_top}", edge)
+    top.append(gap).append(f"{left_top}{glyphs.rule} ", edge).append(numbers, BOLD)
+    top.append(f" {glyphs.rule * (inner - len(numbers) - 2)}{right_top}", edge)
     middle.append(gap).append(f"{glyphs.side}", edge).append_text(content)
     middle.append(f" {glyphs.side}", edge)
     bottom.append(gap).append(f"{left_bottom}{glyphs.rule * (inner + 1)}{right_bottom}", edge)
@@ -108,12 +144,16 @@ def _label(snapshot: Snapshot, block: BlockState | None, pen: Pen) -> Text:
         return span(" free", DIM)
     if not block.ref_count:
         return span(" cached", DIM)
+    return chip(holder_name(snapshot, block, pen), block.holders[0][0])
+
+
+def holder_name(snapshot: Snapshot, block: BlockState, pen: Pen) -> str:
+    """Return the sequence that holds a block; if several do, their requests and the count."""
     seqs = [snapshot.sequences[seq_id] for seq_id, _ in block.holders]
     if len(seqs) == 1:
-        return chip(pen.fit(seqs[0].name, 12), seqs[0].seq_id)
-    requests = list(dict.fromkeys(seq.request_id for seq in seqs))
-    name = pen.fit("+".join(requests), 12)
-    return chip(f"{name} {pen.glyphs.times}{block.ref_count}", seqs[0].seq_id)
+        return pen.fit(seqs[0].name, 12)
+    requests = dict.fromkeys(seq.request_id for seq in seqs)
+    return f"{pen.fit('+'.join(requests), 12)} {pen.glyphs.times}{block.ref_count}"
 
 
 def _slots(snapshot: Snapshot, block: BlockState, num_slots: int, pen: Pen) -> Text:

@@ -44,7 +44,6 @@ class Picture:
         for line in self.draw(Pen(options.max_width, encoding)):
             line.no_wrap = True
             line.overflow = "crop"
-            line.rstrip()
             yield line
 
     def text(self, width: int = DEFAULT_WIDTH, encoding: str = "utf-8") -> str:
@@ -75,7 +74,8 @@ class Picture:
                           color_system="auto" if colour else None, highlight=False)
         console.print(self, end="")
         file.flush()
-        return raw.getvalue().decode(encoding).rstrip("\n")
+        text = raw.getvalue().decode(encoding).rstrip("\n")
+        return text if colour else "\n".join(line.rstrip() for line in text.split("\n"))
 
 
 def _stdout_shape() -> tuple[int, str]:

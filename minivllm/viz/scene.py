@@ -13,6 +13,7 @@ from rich.cells import cell_len
 
 from minivllm.tracing.snapshot import PoolState, SequenceState, Snapshot
 from minivllm.utils import cdiv
+from minivllm.viz.blocks import holder_name
 from minivllm.viz.pen import Pen, fill_of, ink_of
 
 _PEN = Pen(1000)
@@ -134,7 +135,7 @@ def _draw_sequence(snapshot: Snapshot, seq: SequenceState, area: Area, y: float,
         yield from _draw_slots(snapshot, seq, i, slots_x, row_y)
         if i < len(seq.block_table) and seq.block_table[i] in places:
             end_x, end_y = places[seq.block_table[i]]
-            yield _link(slots_x + block_width(block_size), row_y + SLOT_HEIGHT / 2, end_x - 24,
+            yield _link(slots_x + block_width(block_size), row_y + SLOT_HEIGHT / 2, end_x - 28,
                         end_y, seq.seq_id)
 
 
@@ -192,11 +193,9 @@ def _draw_pool(snapshot: Snapshot, pool: PoolState, area: Area) -> Iterator[str]
         if owner is not None and block is not None:
             seq_id, logical_idx = owner
             yield from _draw_slots(snapshot, snapshot.sequences[seq_id], logical_idx, x, top)
-            names = " ".join(dict.fromkeys(snapshot.sequences[i].name for i, _ in block.holders))
-            count = f" ×{block.ref_count}" if block.ref_count > 1 else ""
             right = x + block_width(snapshot.limits.block_size) + 6
-            yield label(right, y + 4, _PEN.fit(names, 14) + count,
-                        "mv-ink mv-bold" if count else "mv-dim")
+            yield label(right, y + 4, _PEN.fit(holder_name(snapshot, block, _PEN), 14),
+                        "mv-ink mv-bold" if block.ref_count > 1 else "mv-dim")
         else:
             cached = block is not None
             for slot in range(slots_shown(snapshot.limits.block_size)):

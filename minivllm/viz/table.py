@@ -9,9 +9,9 @@ from minivllm.utils import cdiv
 from minivllm.viz.pen import BOLD, DIM, Pen, chip, fill_of, span
 from minivllm.viz.picture import Picture
 
-# Of a longer table the first and last rows are shown, and of more sequences the first ones.
+# Of a longer table the first and last rows are shown, of more sequences those that fit.
 _MAX_ROWS = 16
-_MAX_SEQUENCES = 8
+_MAX_LINES = 40
 _MAX_SLOTS = 8
 
 
@@ -41,10 +41,12 @@ def _data(seq: SequenceState, block_size: int) -> dict[str, Any]:
 def draw_tables(snapshot: Snapshot, seqs: list[SequenceState], pen: Pen) -> list[Text]:
     """Draw the tables one below the other, then what the glyphs mean."""
     lines = [pen.heading("block tables", "logical block, physical block, its tokens")]
-    for seq in seqs[:_MAX_SEQUENCES]:
-        lines += draw_table(snapshot, seq, pen)
-    if len(seqs) > _MAX_SEQUENCES:
-        lines.append(span(f"{pen.glyphs.more} {len(seqs) - _MAX_SEQUENCES} more sequences", DIM))
+    for i, seq in enumerate(seqs):
+        drawn = draw_table(snapshot, seq, pen)
+        if i and len(lines) + len(drawn) > _MAX_LINES:
+            lines.append(span(f"{pen.glyphs.more} {len(seqs) - i} more sequences", DIM))
+            break
+        lines += drawn
     if not seqs:
         return [*lines, span("no sequence has blocks", DIM)]
     return [*lines, *table_legend(pen)]
@@ -78,7 +80,7 @@ def _row(snapshot: Snapshot, seq: SequenceState, logical_idx: int, pen: Pen) -> 
         line.append_text(_physical(snapshot, seq, seq.block_table[logical_idx], pen))
     else:
         line.append(glyphs.none, DIM)
-    line.append(" " * max(17 - line.cell_len, 1))
+    line.append(" " * max(19 - line.cell_len, 1))
     line.append_text(_fill(snapshot, seq, logical_idx, pen)).append("  ")
     return line.append_text(_tokens(snapshot, seq, logical_idx, pen.width - line.cell_len, pen))
 

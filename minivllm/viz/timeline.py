@@ -77,7 +77,9 @@ def draw_timeline(snapshot: Snapshot, pen: Pen) -> list[Text]:
         lines.append(_life_line(name, life, steps, label_width, cell, pen))
     if len(shown) > _MAX_ROWS:
         lines.append(span(f"{pen.glyphs.more} {len(shown) - _MAX_ROWS} earlier requests", DIM))
-    return lines + _legend(shown, pen)
+    used = {life.glyphs.get(step) for life in shown.values() for step in steps}
+    return [*lines, *pen.wrap([span(f"{glyph} {words}", DIM) for glyph, words in _WORDS.items()
+                               if glyph in used])]
 
 
 def _ruler(steps: list[int], label_width: int, cell: int) -> Text:
@@ -110,9 +112,3 @@ def _style(glyph: str, seq_id: int) -> str:
         return f"{weight}{ink_of(seq_id)} on {fill_of(seq_id)}"
     return "bold" if glyph == PREEMPTED else DIM
 
-
-def _legend(lives: dict[str, _Life], pen: Pen) -> list[Text]:
-    """Say what those glyphs mean that occur."""
-    used = {glyph for life in lives.values() for glyph in life.glyphs.values()}
-    return pen.wrap([span(f"{glyph} {words}", DIM) for glyph, words in _WORDS.items()
-                     if glyph in used])

@@ -17,7 +17,7 @@ _HELD_AT_HEAD = {
     "running": (Verdict.PAUSES, "pauses"),
     "swapped": (Verdict.STAYS_SWAPPED, "stays swapped"),
 }
-_MAX_REQUESTS = 12
+_MAX_REASONS = 8
 
 
 def why(snapshot: Snapshot, name: str | None = None) -> Picture:
@@ -43,15 +43,19 @@ def draw_reasons(snapshot: Snapshot, data: dict[str, list[str]], pen: Pen) -> li
     """Draw the reasons, each request's after its name."""
     lines = [pen.heading("why", f"in step {snapshot.step}")]
     same: dict[str, list[str]] = {}
-    for request_id, sentences in list(data.items())[:_MAX_REQUESTS]:
+    for request_id, sentences in data.items():
         for reason in sentences:
             same.setdefault(reason, []).append(request_id)
-    for reason, request_ids in same.items():
-        label = Text(" ").join(_chip(snapshot, request_id, pen) for request_id in request_ids)
+    for reason, request_ids in list(same.items())[:_MAX_REASONS]:
+        chips = [_chip(snapshot, request_id, pen) for request_id in request_ids]
         words = reason.removeprefix(f"{request_ids[0]} ")
-        lines += pen.prose(words, start=label.append(" "))
-    if len(data) > _MAX_REQUESTS:
-        lines.append(span(f"{pen.glyphs.more} {len(data) - _MAX_REQUESTS} more requests", DIM))
+        if sum(chip.cell_len + 1 for chip in chips) < pen.width // 2:
+            lines += pen.prose(words, start=Text(" ").join(chips).append(" "))
+        else:
+            lines += pen.wrap(chips, gap=" ", max_lines=2)
+            lines += pen.prose(words, start=Text("  "))
+    if len(same) > _MAX_REASONS:
+        lines.append(span(f"{pen.glyphs.more} {len(same) - _MAX_REASONS} more", DIM))
     return lines if data else [*lines, span("every unfinished request ran", DIM)]
 
 
