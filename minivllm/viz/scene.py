@@ -6,7 +6,7 @@ of the animated SVG are made of it.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 from rich.cells import cell_len
@@ -192,7 +192,11 @@ def _draw_pool(snapshot: Snapshot, pool: PoolState, area: Area) -> Iterator[str]
         yield label(x - 6, y + 4, str(number), "mv-dim", 'text-anchor="end"')
         if owner is not None and block is not None:
             seq_id, logical_idx = owner
-            yield from _draw_slots(snapshot, snapshot.sequences[seq_id], logical_idx, x, top)
+            seq = snapshot.sequences[seq_id]
+            if block.ref_count > 1:
+                # Those who share a block go on with different tokens, each in a copy.
+                seq = replace(seq, num_tokens=min(seq.num_tokens, seq.num_computed_tokens))
+            yield from _draw_slots(snapshot, seq, logical_idx, x, top)
             right = x + block_width(snapshot.limits.block_size) + 6
             yield label(right, y + 4, _PEN.fit(holder_name(snapshot, block, _PEN), 14),
                         "mv-ink mv-bold" if block.ref_count > 1 else "mv-dim")

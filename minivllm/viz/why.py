@@ -18,6 +18,8 @@ _HELD_AT_HEAD = {
     "swapped": (Verdict.STAYS_SWAPPED, "stays swapped"),
 }
 _MAX_REASONS = 8
+# What is said of a step that a faulty scheduler, or somebody's own block manager, has made.
+NO_REASON = "does not run, and no decision says why."
 
 
 def why(snapshot: Snapshot, name: str | None = None) -> Picture:
@@ -108,5 +110,4 @@ def _derived_reason(snapshot: Snapshot, request_id: str) -> str:
             return f"{request_id} {word} behind {before[-1]}."
     if request_id in snapshot.aborted:
         return f"{request_id} has been aborted."
-    raise ValueError(f"step {snapshot.step} gives no reason for {request_id!r}: is it a request "
-                     "of that step?")
+    return f"{request_id} {NO_REASON}"

@@ -46,12 +46,12 @@ def make_seq(name: str, num_tokens: int, num_computed: int, table: Iterable[int]
 def make_pool(device: str, seqs: dict[int, SequenceState], num_blocks: int, block_size: int,
               cached: Iterable[int] = ()) -> PoolState:
     """Return the pool that the tables of `seqs` imply."""
-    blocks = {number: BlockState(number, 0, 1, True, block_size, ()) for number in cached}
+    blocks = {number: BlockState(number, 0, 1, block_size, ()) for number in cached}
     for number, seq, logical_idx in holders_of(seqs, device):
         block = blocks.get(number)
         holders = (block.holders if block else ()) + ((seq.seq_id, logical_idx),)
         filled = max(block.num_filled if block else 0, seq.num_filled(logical_idx, block_size))
-        blocks[number] = BlockState(number, len(holders), None, False, filled, holders)
+        blocks[number] = BlockState(number, len(holders), None, filled, holders)
     used = sum(block.ref_count > 0 for block in blocks.values())
     return PoolState(device, num_blocks, num_blocks - used, dict(sorted(blocks.items())))
 
