@@ -11,6 +11,7 @@ block            what is done with it
 ``console``      ``$ minivllm ...`` commands and their output
 ``bash``         commands without prompt
 ``text``         what the ``python`` or ``bash`` block right above prints
+``diff``         an experiment: the old lines must be in the file that the first line names
 ``markdown``     shows how a page is written; not executed
 ``{directive}``  Sphinx's; not executed
 ===============  ==================================================================================
@@ -27,6 +28,7 @@ from pathlib import Path
 
 from sybil import Document, Example, Region, Sybil
 
+from tests.docs.experiments import check_change, read_change
 from tests.docs.fences import Fence, Section, find_fences, find_sections, output_of
 from tests.docs.pictures import check_picture
 from tests.docs.quoting import ROOT, quotation, quoted_name
@@ -54,9 +56,10 @@ class Page(Document):
 
     @property
     def folder(self) -> Path:
-        """An empty folder at first; files that one block writes the next can read."""
+        """A folder with a folder ``img``; files that one block writes the next can read."""
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="page-")
+            (Path(self._folder.name) / "img").mkdir()
         return Path(self._folder.name)
 
     def check(self, expected: str, made: str, start: int, end: int) -> str | None:
@@ -126,7 +129,7 @@ def evaluator_of(fence: Fence) -> Evaluator:
         return evaluate_quotation
     evaluators: dict[str, Evaluator] = {
         "python": evaluate_python, "pycon": evaluate_session, "console": evaluate_console,
-        "bash": evaluate_bash, "text": evaluate_text}
+        "bash": evaluate_bash, "text": evaluate_text, "diff": evaluate_diff}
     return evaluators.get(fence.language, evaluate_unknown)
 
 
@@ -176,6 +179,11 @@ def check_output(page: Page, fence: Fence, output: Fence | None, made: str) -> s
 def evaluate_text(page: Page, fence: Fence, output: Fence | None) -> str | None:
     """Refuse an output that nothing prints."""
     return "a text block must follow, with nothing between, the block that prints it."
+
+
+def evaluate_diff(page: Page, fence: Fence, output: Fence | None) -> str | None:
+    """Check that an experiment's lines are there; `tests.docs.test_experiments` makes it."""
+    return check_change(read_change(fence.body))
 
 
 def evaluate_unknown(page: Page, fence: Fence, output: Fence | None) -> str | None:

@@ -341,7 +341,6 @@ def test_pictures_are_compared_by_text_and_colour():
 PICTURE_PAGE = """
     ```python
     from pathlib import Path
-    Path("img").mkdir()
     _ = Path("img/a.svg").write_text('''{svg}''')
     ```
     """
