@@ -15,17 +15,15 @@ Dimension letters used in shape comments everywhere:
 =================  ==================================================================
 """
 
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from minivllm.threads import limit_blas_threads
 from minivllm.version import __version__
 
 if "numpy" not in sys.modules:
-    # NumPy reads these when it is loaded: one thread for BLAS, since minivllm has threads of its
-    # own (see `minivllm.threads`).  Whoever has set them knows better.
-    for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
-        os.environ.setdefault(_name, "1")
+    # Now it takes no more than environment variables.
+    limit_blas_threads()
 
 if TYPE_CHECKING:
     from minivllm.engine.arg_utils import EngineArgs

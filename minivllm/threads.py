@@ -7,15 +7,49 @@ Their number is `envs.num_threads()`.
 """
 
 import os
+import sys
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
 from minivllm import envs
+from minivllm.logger import init_logger
+
+logger = init_logger(__name__)
+
+# Where the BLAS libraries that NumPy may be built with look for their number of threads.
+_BLAS_VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
+                   "VECLIB_MAXIMUM_THREADS")
 
 # (function, its arguments, where to put None or the exception when it is done)
 Task = tuple[Callable[..., Any], tuple[Any, ...], "SimpleQueue[BaseException | None]"]
+
+
+_blas_is_limited = False
+
+
+def limit_blas_threads() -> None:
+    """Keep the BLAS library to the thread that calls it.
+
+    It reads its own environment variable when NumPy is loaded; whoever has set that knows better.
+    Once NumPy is loaded, only the package threadpoolctl can tell it.
+    """
+    global _blas_is_limited
+    if _blas_is_limited:
+        return
+    _blas_is_limited = True
+    if "numpy" not in sys.modules:
+        for variable in _BLAS_VARIABLES:
+            os.environ.setdefault(variable, "1")
+        return
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        logger.warning("BLAS keeps its own threads, which get in the way of minivllm's: import "
+                       "minivllm before numpy, or install threadpoolctl.")
+        return
+    threadpool_limits(1, user_api="blas")
 
 
 class ThreadPool:

@@ -50,4 +50,5 @@ def get_attn_backend(backend: str | type[AttentionBackend] | None,
             raise
         logger.warning("Numba cannot be imported (%s): attention falls back to NumPy.", error)
         return NumpyAttentionBackend
+    NumbaAttentionBackend.warm_up()
     return NumbaAttentionBackend

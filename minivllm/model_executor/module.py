@@ -49,4 +49,5 @@ def empty_weight(*shape: int) -> Array:
     A matrix ``(output_size, input_size)`` lies in memory transposed: what a product reads for one
     input stands together, which BLAS multiplies up to twice as fast when there are few tokens.
     """
-    return np.empty(shape[::-1], dtype=np.float32).T
+    weight: Array = np.empty(shape[::-1], dtype=np.float32).T
+    return weight

@@ -15,6 +15,7 @@ from minivllm.config import CacheConfig, ModelConfig
 from minivllm.model_executor.model_loader import get_model
 from minivllm.model_executor.sampling_metadata import SamplingMetadata
 from minivllm.sequence import SequenceData, SequenceGroupMetadata, SequenceGroupOutput
+from minivllm.threads import limit_blas_threads
 from minivllm.utils import InternalError, cdiv
 
 
@@ -108,6 +109,7 @@ class ModelRunner:
 
     def load_model(self, model: Any = None) -> None:
         """Read the weights, or share those of a `model` that is loaded already."""
+        limit_blas_threads()
         self.model = get_model(self.model_config) if model is None else model
 
     def execute_model(self, seq_group_metadata_list: list[SequenceGroupMetadata],

@@ -7,6 +7,7 @@ process compiles anew.
 """
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
@@ -34,6 +35,17 @@ def jit(fastmath: frozenset[str]) -> Callable[[Kernel], Kernel]:
             return numba.njit(kernel, **options)  # type: ignore[no-any-return]
 
     return compile_later
+
+
+def is_compiled(kernel: Any) -> bool:
+    """Return whether compiled code of the kernel is on disk, newer than its source."""
+    if numba.config.DISABLE_JIT:
+        return True
+    cache, source = kernel.stats.cache_path, Path(kernel.py_func.__code__.co_filename)
+    if cache is None:
+        return False
+    return any(index.stat().st_mtime > source.stat().st_mtime
+               for index in Path(cache).glob(f"{source.stem}.{kernel.__name__}-*.nbi"))
 
 
 _warned = False
