@@ -61,10 +61,10 @@ class SequenceGroupToSample:
         return len(self.sample_indices) > 0
 
     @property
-    def is_first_sampling(self) -> bool:
-        """Whether `best_of` sequences are to grow out of the prompt now.
+    def before_first_token(self) -> bool:
+        """Whether there is a prompt only: `best_of` sequences are still to grow out of it.
 
-        Not so when a request is recomputed after a preemption: its sequences exist already.
+        Not so when a request is recomputed after a preemption that came later.
         """
         return self.is_prompt and all(data.get_output_len() == 0
                                       for data in self.seq_data.values())

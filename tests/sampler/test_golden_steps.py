@@ -72,7 +72,7 @@ def check_batch(groups: list[dict[str, Any]], eos_token_id: int) -> None:
                 expected["parents"]
             described = [sample.logprobs for sample in output.samples]
         else:
-            check_draws(output.samples, sample_rows, group, rows.is_first_sampling)
+            check_draws(output.samples, sample_rows, group, rows.before_first_token)
             described = [describe_token(sample_rows[parent], token_id,
                                         rows.sampling_params.logprobs or 0)
                          for parent, token_id in zip(expected["parents"],
@@ -105,11 +105,11 @@ def check_distribution(logprobs: np.ndarray, expected: dict[str, Any]) -> None:
 
 
 def check_draws(samples: list, sample_rows: np.ndarray, group: dict[str, Any],
-                is_first_sampling: bool) -> None:
+                before_first_token: bool) -> None:
     """A draw is of the right parent and of a token that is not cut off."""
     seq_ids = [seq["seq_id"] for seq in group["seqs"]]
     params = group["params"]
-    copies = params.get("best_of", params.get("n", 1)) if is_first_sampling else 1
+    copies = params.get("best_of", params.get("n", 1)) if before_first_token else 1
     assert [sample.parent_seq_id for sample in samples] == \
         [seq_id for seq_id in seq_ids for _ in range(copies)]
     for sample in samples:

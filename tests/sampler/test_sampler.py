@@ -175,6 +175,11 @@ class TestPromptLogprobs:
         assert entry is not None and entry[best].rank == 1
         assert entry[8].logprob == pytest.approx(softmax(logits)[1][0, 8])
 
+    def test_a_prompt_of_one_token_has_an_empty_list(self) -> None:
+        params = SamplingParams(prompt_logprobs=1, temperature=0.0)
+        metadata = SamplingMetadata.prepare([metadata_of("p", [7], params=params)], [1])
+        assert Sampler()(random_logits(1), metadata)[0].prompt_logprobs == []
+
     def test_none_unless_asked_for(self) -> None:
         metadata = SamplingMetadata.prepare([metadata_of("p", [7, 8, 9])], [3])
         assert Sampler()(random_logits(1), metadata)[0].prompt_logprobs is None

@@ -70,7 +70,7 @@ def test_a_recomputed_request_has_no_prompt_rows() -> None:
     recomputed = metadata_of("p", [1, 2, 3], [[8, 9]], params=params, is_prompt=True, chunk=5)
     metadata = SamplingMetadata.prepare([recomputed], [5])
     assert metadata.selected_token_indices.tolist() == [4]
-    assert not metadata.seq_groups[0].is_first_sampling
+    assert not metadata.seq_groups[0].before_first_token
 
 
 def test_several_sequences_recompute_side_by_side() -> None:
@@ -78,7 +78,7 @@ def test_several_sequences_recompute_side_by_side() -> None:
     recomputed = metadata_of("p", [1, 2, 3], [[8], [9]], params=params, is_prompt=True, chunk=4)
     metadata = SamplingMetadata.prepare([recomputed, metadata_of("q", [5], [[6]])], [4, 1])
     assert metadata.selected_token_indices.tolist() == [3, 7, 8]
-    assert not metadata.seq_groups[0].is_first_sampling
+    assert not metadata.seq_groups[0].before_first_token
 
 
 def test_an_empty_batch_has_no_rows() -> None:

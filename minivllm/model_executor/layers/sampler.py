@@ -207,7 +207,7 @@ def sample(probs: Probs, logprobs: Logprobs, group: SequenceGroupToSample) -> Sa
 def _sample_randomly(probs: Probs, group: SequenceGroupToSample) -> Samples:
     if group.generator is None:
         raise InternalError(f"request {group.request_id} has no generator to draw from.")
-    num_samples = group.sampling_params.best_of if group.is_first_sampling else 1
+    num_samples = group.sampling_params.best_of if group.before_first_token else 1
     return [(parent, token_id) for parent, row in enumerate(probs)
             for token_id in draw(row, group.generator.random(num_samples))]
 
@@ -221,10 +221,10 @@ def group_output(logprobs: Logprobs, group: SequenceGroupToSample,
                               describe_token(logprobs[first_row + parent], token_id,
                                              params.logprobs or 0))
                for parent, token_id in samples]
-    if not group.prompt_logprob_indices:
+    if params.prompt_logprobs is None or not group.before_first_token:
         return CompletionSequenceGroupOutput(outputs)
     prompt_logprobs = [
-        describe_token(logprobs[row], token_id, params.prompt_logprobs or 0)
+        describe_token(logprobs[row], token_id, params.prompt_logprobs)
         for row, token_id in zip(group.prompt_logprob_indices, group.next_prompt_tokens,
                                  strict=True)]
     return CompletionSequenceGroupOutput(outputs, list(prompt_logprobs))
