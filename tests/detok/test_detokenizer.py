@@ -53,7 +53,7 @@ PARAMS = st.builds(
     ignore_eos=st.booleans(), stop_token_ids=st.lists(st.integers(0, 300), max_size=2))
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(data=st.data(), params=PARAMS)
 def test_joined_deltas_equal_the_final_text(smollm2: Tokenizer, data: st.DataObject,
                                             params: SamplingParams) -> None:
@@ -66,7 +66,7 @@ def test_joined_deltas_equal_the_final_text(smollm2: Tokenizer, data: st.DataObj
     assert "".join(deltas) == seq.output_text
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(text=st.text(min_size=1))
 @example("Party 🎉🎊 family 👩‍👩‍👧, ď, 你好, e\u0301\n\n  two  spaces")
 def test_text_comes_back_whole(smollm2: Tokenizer, byte_fallback: Tokenizer, text: str) -> None:

@@ -213,7 +213,7 @@ ROW = st.one_of(
                                                                                *row[8:]]))
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.lists(st.tuples(ROW, legal_params()), min_size=1, max_size=4))
 def test_any_legal_parameters_leave_a_token(batch: list[tuple[list[float], SamplingParams]]
                                             ) -> None:
