@@ -34,7 +34,7 @@ class Row(NamedTuple):
     reserve: int
     total: int
     is_short: bool
-    enough: int
+    enough: int | None
 
 
 class Checks:
@@ -104,9 +104,12 @@ class Checks:
 
     def _length_row(self, length: int) -> Row:
         limit = self.config.max_model_len
+        enough: int | None = length
         if not self.config.chunked_prefill_enabled:
             limit = min(limit, self.config.max_num_batched_tokens)
-        return Row(Check.PROMPT_LENGTH, length, limit, 0, limit, length > limit, length)
+            # A whole prompt needs the token budget too: raising one limit may not do.
+            enough = length if length <= self.config.max_num_batched_tokens else None
+        return Row(Check.PROMPT_LENGTH, length, limit, 0, limit, length > limit, enough)
 
     def _block_row(self, status: AllocStatus, demand: BlockDemand) -> Row:
         missing = demand.need + demand.reserve - demand.have

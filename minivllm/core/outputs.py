@@ -80,6 +80,8 @@ class SchedulerOutputs:
         Tokens in the batch.
     blocks_to_swap_in, blocks_to_swap_out, blocks_to_copy : list of (int, int)
         (source, destination) block numbers, to be moved before the model runs.
+    num_copies_before_swap_in : int
+        So many of the copies come before the swap-ins: they read blocks that were given up since.
     ignored_seq_groups : list of SequenceGroup
         Given up: they are finished.
     num_lookahead_slots : int
@@ -102,6 +104,7 @@ class SchedulerOutputs:
     num_lookahead_slots: int
     running_queue_size: int
     preempted: int
+    num_copies_before_swap_in: int = 0
     decisions: list[Decision] = field(default_factory=list)
 
     def is_empty(self) -> bool:

@@ -33,8 +33,8 @@ class Preemptor:
         self.num_cumulative_preemption = 0
 
     def preempt(self, victim: SequenceGroup, other: SequenceGroup,
-                result: SchedulerRunningOutputs) -> list[Decision]:
-        """Stop `victim`, for `other` needs its blocks; say why."""
+                result: SchedulerRunningOutputs, enough: int | None = None) -> list[Decision]:
+        """Stop `victim`, for `other` needs its blocks; say why, and what pool would be enough."""
         need, have = (self.block_manager.append_demand(other),
                       self.block_manager.get_num_free_gpu_blocks())
         decisions = []
@@ -51,7 +51,7 @@ class Preemptor:
         self._warn(victim, mode)
         decisions.append(Decision(
             victim.request_id, verdict, Check.GPU_BLOCKS, need, have, other=other.request_id,
-            total=self.block_manager.num_total_gpu_blocks))
+            total=self.block_manager.num_total_gpu_blocks, enough=enough))
         return decisions
 
     def would_restart_for_ever(self, seq_group: SequenceGroup) -> bool:

@@ -315,12 +315,28 @@ class Scheduler:
         while not self.block_manager.can_append_slots(seq_group, 0):
             if not queue and self.preemptor.would_restart_for_ever(seq_group):
                 break
+            enough = self._pool_for_all([seq_group, *queue])
             victim = queue.pop() if queue else seq_group
-            decisions += self.preemptor.preempt(victim, seq_group, result)
+            decisions += self.preemptor.preempt(victim, seq_group, result, enough)
             if victim is seq_group:
                 break
         log.add(*decisions)
         return not decisions or decisions[-1].request_id != seq_group.request_id
+
+    def _pool_for_all(self, seq_groups: list[SequenceGroup]) -> int | None:
+        """Return the smallest GPU pool in which these running groups could all go on now.
+
+        With chunked prefill the token budget has a say too: then it is not told.
+        """
+        if self.scheduler_config.chunked_prefill_enabled:
+            return None
+        manager = self.block_manager
+        missing = taken = 0
+        for seq_group in seq_groups:
+            missing = max(missing, manager.append_demand(seq_group) + taken
+                          - manager.get_num_free_gpu_blocks())
+            taken += manager.num_blocks_to_append(seq_group)
+        return manager.num_total_gpu_blocks + missing
 
     def _commit(self, prefills: SchedulerPrefillOutputs, running: SchedulerRunningOutputs,
                 swapped: SchedulerSwappedInOutputs, budget: SchedulingBudget,
@@ -343,6 +359,7 @@ class Scheduler:
             blocks_to_swap_in=swapped.blocks_to_swap_in,
             blocks_to_swap_out=running.blocks_to_swap_out,
             blocks_to_copy=running.blocks_to_copy + swapped.blocks_to_copy,
+            num_copies_before_swap_in=len(running.blocks_to_copy),
             ignored_seq_groups=prefills.ignored_seq_groups + swapped.infeasible_seq_groups,
             num_lookahead_slots=0,
             running_queue_size=len(self.running),

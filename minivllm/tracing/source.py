@@ -62,12 +62,11 @@ def start(prompts_or_workload: Any, engine_args: dict[str, Any]) -> Source:
     if isinstance(prompts_or_workload, str):
         prompts_or_workload = [prompts_or_workload]
     if isinstance(prompts_or_workload, dict):
-        workload = check_workload(prompts_or_workload)
+        workload = _with_engine(check_workload(prompts_or_workload), engine_args)
     elif "model" not in engine_args and all(not isinstance(p, str) for p in prompts_or_workload):
-        workload = _workload(prompts_or_workload)
+        workload = stand_in_workload(prompts_or_workload, engine_args)
     else:
         return _start_model(prompts_or_workload, engine_args, classes)
-    workload = _with_engine(workload, engine_args)
     run = WorkloadRun(workload, block_manager=classes.get("block_manager"))
     arrivals = [f"{request['request_id']} ({len(request['prompt_token_ids'])} tokens, step "
                 f"{request['arrival_step']})" for request in workload["requests"]]
@@ -93,13 +92,15 @@ def _start_model(prompts: Sequence[Any], engine_args: dict[str, Any],
     return Source(engine, steps, arrivals)
 
 
-def _workload(prompts: Sequence[list[int]]) -> Workload:
+def stand_in_workload(prompts: Sequence[list[int]], engine_args: dict[str, Any]) -> Workload:
     """Return a workload in which all `prompts` arrive at once."""
     requests = [RequestSpec(request_id=f"r{number}", arrival_step=0, abort_step=None,
                             prompt_token_ids=list(prompt), sampling=GREEDY)
                 for number, prompt in enumerate(prompts)]
-    return Workload(format=FORMAT, name="stepper", engine=STAND_IN_ENGINE,
-                    vocab_size=STAND_IN_VOCAB_SIZE, eos_token_id=EOS_TOKEN_ID, requests=requests)
+    workload = Workload(format=FORMAT, name="stepper", engine=STAND_IN_ENGINE,
+                        vocab_size=STAND_IN_VOCAB_SIZE, eos_token_id=EOS_TOKEN_ID,
+                        requests=requests)
+    return _with_engine(workload, engine_args)
 
 
 def _with_engine(workload: Workload, engine_args: dict[str, Any]) -> Workload:
