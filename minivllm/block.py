@@ -81,7 +81,9 @@ class PhysicalTokenBlock:
     last_accessed : float
         When it was last part of a batch; the evictor takes the oldest.
     computed : bool
-        True once its keys and values are in the cache.
+        True once others may skip its tokens: their keys and values are in the cache.
+    unfilled : bool
+        True while a prompt that is computed in chunks has not come to its end.
     """
 
     device: Device
@@ -92,6 +94,7 @@ class PhysicalTokenBlock:
     ref_count: int = 0
     last_accessed: float = DEFAULT_LAST_ACCESSED_TIME
     computed: bool = False
+    unfilled: bool = False
 
 
 # Logical block i of a sequence lives in physical block ``table[i]``.

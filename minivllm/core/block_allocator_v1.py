@@ -40,12 +40,20 @@ class BlockAllocatorBase(ABC):
         return self.num_blocks
 
     @abstractmethod
+    def find(self, block_hash: int) -> PhysicalTokenBlock | None:
+        """Return the block with this content, be it in use or kept."""
+
     def contains_block(self, block_hash: int) -> bool:
         """Return True if a block with this content is in use or kept."""
+        return self.find(block_hash) is not None
 
     @abstractmethod
     def update_hash(self, block_hash: int, block: PhysicalTokenBlock) -> None:
         """Give a block in use a new content key."""
+
+
+# Keys of blocks without a content that others could look for; a swap takes them to the other pool.
+_anonymous_keys = count()
 
 
 def _drop_reference(block: PhysicalTokenBlock) -> None:
@@ -89,9 +97,9 @@ class UncachedBlockAllocator(BlockAllocatorBase):
         """Return how many blocks can be handed out."""
         return len(self.free_blocks)
 
-    def contains_block(self, block_hash: int) -> bool:
-        """Contents are not known here."""
-        raise InternalError("The uncached allocator knows no contents.")
+    def find(self, block_hash: int) -> PhysicalTokenBlock | None:
+        """Return None: contents are not known here."""
+        return None
 
     def update_hash(self, block_hash: int, block: PhysicalTokenBlock) -> None:
         """Contents are not known here."""
@@ -119,8 +127,6 @@ class CachedBlockAllocator(BlockAllocatorBase):
         self.current_num_blocks = 0  # handed out at least once
         self.cached_blocks: dict[int, PhysicalTokenBlock] = {}
         self.evictor: Evictor = make_evictor(eviction_policy)
-        # Keys of blocks without a content that others could look for.
-        self.default_hash_ctr = count()
 
     def allocate_block(self, block_hash: int, num_hashed_tokens: int) -> PhysicalTokenBlock:
         """Return a block with new content: a fresh one, or an evicted one."""
@@ -128,6 +134,7 @@ class CachedBlockAllocator(BlockAllocatorBase):
             block = self.evictor.evict()
             block.block_hash = block_hash
             block.num_hashed_tokens = num_hashed_tokens
+            block.unfilled = False
             return block
         block = PhysicalTokenBlock(self.device, self.current_num_blocks, self.block_size,
                                    block_hash, num_hashed_tokens)
@@ -138,7 +145,7 @@ class CachedBlockAllocator(BlockAllocatorBase):
                  num_hashed_tokens: int = 0) -> PhysicalTokenBlock:
         """Return a block with one more reference; of equal content if there is one."""
         if block_hash is None:
-            block_hash = next(self.default_hash_ctr)
+            block_hash = next(_anonymous_keys)
         if block_hash in self.evictor:
             self.cached_blocks[block_hash] = self.evictor.remove(block_hash)
         elif block_hash not in self.cached_blocks:
@@ -158,9 +165,9 @@ class CachedBlockAllocator(BlockAllocatorBase):
         """Return how many blocks can be handed out, those with kept contents included."""
         return self.num_blocks - self.current_num_blocks + self.evictor.num_blocks
 
-    def contains_block(self, block_hash: int) -> bool:
-        """Return True if a block with this content is in use or kept."""
-        return block_hash in self.cached_blocks or block_hash in self.evictor
+    def find(self, block_hash: int) -> PhysicalTokenBlock | None:
+        """Return the block with this content, be it in use or kept."""
+        return self.cached_blocks.get(block_hash) or self.evictor.find(block_hash)
 
     def update_hash(self, block_hash: int, block: PhysicalTokenBlock) -> None:
         """Give a block in use a new content key."""

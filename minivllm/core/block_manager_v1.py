@@ -8,8 +8,8 @@ Left out: encoder-decoder models, and the reuse of blocks that a sliding window 
 window is a mask in attention).
 """
 
+from collections.abc import Iterator
 from itertools import takewhile
-from os.path import commonprefix
 
 from minivllm.block import BlockTable, PhysicalTokenBlock
 from minivllm.core.block_allocator_v1 import (
@@ -17,10 +17,10 @@ from minivllm.core.block_allocator_v1 import (
     CachedBlockAllocator,
     UncachedBlockAllocator,
 )
-from minivllm.core.interfaces import BlockDemand, BlockSpaceManager
-from minivllm.core.layout import num_distinct_blocks, shared_layout
+from minivllm.core.interfaces import BlockDemand, BlockSpaceManager, BlockUse
+from minivllm.core.layout import common_beginning, num_distinct_blocks, shared_layout
 from minivllm.sequence import Sequence, SequenceGroup, SequenceStatus
-from minivllm.utils import Device
+from minivllm.utils import Device, cdiv
 
 __all__ = ["BlockSpaceManagerV1", "CachedBlockAllocator", "UncachedBlockAllocator"]
 
@@ -110,11 +110,13 @@ class BlockSpaceManagerV1(BlockSpaceManager):
                             last_block: PhysicalTokenBlock) -> PhysicalTokenBlock:
         """Let others find a block that has become full; use theirs if there is an equal one."""
         content_hash = seq.hash_of_block(seq.n_blocks - 1)
-        if not self.gpu_allocator.contains_block(content_hash):
+        equal = self.gpu_allocator.find(content_hash)
+        if equal is None:
             self.gpu_allocator.update_hash(content_hash, last_block)
-            return last_block
-        self.gpu_allocator.free(last_block)
-        return self.gpu_allocator.allocate(content_hash)
+        elif not equal.unfilled:
+            self.gpu_allocator.free(last_block)
+            return self.gpu_allocator.allocate(content_hash)
+        return last_block
 
     def fork(self, parent_seq: Sequence, child_seq: Sequence) -> None:
         """Let the child share all blocks of its parent."""
@@ -152,17 +154,30 @@ class BlockSpaceManagerV1(BlockSpaceManager):
               destination: BlockAllocatorBase) -> list[tuple[int, int]]:
         mapping: dict[PhysicalTokenBlock, PhysicalTokenBlock] = {}
         for seq in seqs:
+            num_filled = seq.data.get_num_computed_tokens() // self.block_size
             table: BlockTable = []
-            for block in self.block_tables[seq.seq_id]:
+            for i, block in enumerate(self.block_tables[seq.seq_id]):
                 if block in mapping:
                     destination.share(mapping[block])
                 else:
-                    mapping[block] = destination.allocate(block.block_hash,
-                                                          block.num_hashed_tokens)
+                    mapping[block] = self._allocate_copy(block, i < num_filled, destination)
                 table.append(mapping[block])
                 source.free(block)
             self.block_tables[seq.seq_id] = table
         return [(old.block_number, new.block_number) for old, new in mapping.items()]
+
+    @staticmethod
+    def _allocate_copy(block: PhysicalTokenBlock, is_filled: bool,
+                       destination: BlockAllocatorBase) -> PhysicalTokenBlock:
+        """Return a block of the other pool to move `block` to.
+
+        With prefix caching it keeps its content key.  A block whose last slots are not what its
+        key says must not overwrite one of the same key that others rely on.  (In vLLM it does.)
+        """
+        equal = destination.find(block.block_hash)
+        relied_on = equal is not None and (equal.ref_count > 0 or equal.computed)
+        key = None if relied_on and not is_filled else block.block_hash
+        return destination.allocate(key, block.num_hashed_tokens)
 
     def free(self, seq: Sequence) -> None:
         """Give back the blocks of a sequence, if it holds any."""
@@ -181,6 +196,12 @@ class BlockSpaceManagerV1(BlockSpaceManager):
     def get_block_table(self, seq: Sequence) -> list[int]:
         """Return the sequence's block numbers, logical block 0 first."""
         return [block.block_number for block in self.block_tables[seq.seq_id]]
+
+    def block_uses(self) -> Iterator[BlockUse]:
+        """Walk through all entries of all block tables, each table from its beginning."""
+        for seq_id, table in self.block_tables.items():
+            for block in table:
+                yield BlockUse(seq_id, block.device, block.block_number, block.ref_count)
 
     def get_num_free_gpu_blocks(self) -> int:
         """Return how many blocks of the GPU pool are free, cached but unused ones included."""
@@ -205,10 +226,7 @@ class BlockSpaceManagerV1(BlockSpaceManager):
         """Return the leading blocks that need not be computed again, the same for all of `seqs`."""
         if not self.enable_caching:
             return []
-        if len(seqs) == 1:
-            return self.get_all_computed_blocks(seqs[0])
-        computed = [self.get_all_computed_blocks(seq) for seq in seqs]
-        return list(commonprefix([numbers for numbers in computed if numbers]))
+        return common_beginning(seqs, [self.get_all_computed_blocks(seq) for seq in seqs])
 
     def mark_blocks_as_computed(self, seq_group: SequenceGroup,
                                 token_chunk_size: int | None = None) -> None:
@@ -222,11 +240,25 @@ class BlockSpaceManagerV1(BlockSpaceManager):
             table = self.block_tables.get(seq.seq_id)
             if table is None:
                 continue
-            num_full = seq.get_len() // self.block_size - 1
+            length = num_computed = seq.get_len()
             if token_chunk_size is not None:
                 num_computed = seq.data.get_num_computed_tokens() + token_chunk_size
-                num_full = min(num_full, num_computed // self.block_size)
-            for i in range(num_full - 1, -1, -1):
-                if table[i].computed:
-                    break
-                table[i].computed = True
+            self._mark_computed(table, min(length // self.block_size - 1,
+                                           num_computed // self.block_size))
+            if seq.is_prefill():
+                num_filled = cdiv(length, self.block_size)
+                if num_computed < length:
+                    num_filled = num_computed // self.block_size
+                self._mark_filled(table, num_filled)
+
+    @staticmethod
+    def _mark_computed(table: BlockTable, num_blocks: int) -> None:
+        for i in range(num_blocks - 1, -1, -1):
+            if table[i].computed:
+                break
+            table[i].computed = True
+
+    @staticmethod
+    def _mark_filled(table: BlockTable, num_filled: int) -> None:
+        for i, block in enumerate(table):
+            block.unfilled = i >= num_filled and not block.computed

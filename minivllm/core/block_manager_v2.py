@@ -7,13 +7,14 @@ Left out: encoder-decoder models, dropping blocks behind a sliding window, looka
 argument exists; the number is 0).
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from minivllm.core.block.block_table import BlockTable
 from minivllm.core.block.cpu_gpu_block_allocator import CpuGpuBlockAllocator
 from minivllm.core.block.interfaces import Block, BlockId
-from minivllm.core.interfaces import BlockDemand, BlockSpaceManager
-from minivllm.core.layout import num_distinct_blocks, shared_layout
+from minivllm.core.interfaces import BlockDemand, BlockSpaceManager, BlockUse
+from minivllm.core.layout import common_beginning, num_distinct_blocks, shared_layout
 from minivllm.sequence import Sequence, SequenceGroup, SequenceStatus
 from minivllm.utils import Device
 
@@ -136,6 +137,13 @@ class BlockSpaceManagerV2(BlockSpaceManager):
         """Return the sequence's block numbers, logical block 0 first."""
         return self.block_tables[seq.seq_id].physical_block_ids
 
+    def block_uses(self) -> Iterator[BlockUse]:
+        """Walk through all entries of all block tables, each table from its beginning."""
+        for seq_id, table in self.block_tables.items():
+            for block in table.blocks:
+                yield BlockUse(seq_id, *self.block_allocator.locate(block),
+                               self.block_allocator.get_refcount(block))
+
     def get_num_free_gpu_blocks(self) -> int:
         """Return how many blocks of the GPU pool are free, cached but unused ones included."""
         return self.block_allocator.get_num_free_blocks(Device.GPU)
@@ -153,8 +161,9 @@ class BlockSpaceManagerV2(BlockSpaceManager):
         """Return the leading blocks that need not be computed again, the same for all of `seqs`."""
         if not self.enable_caching:
             return []
-        return self.block_allocator.get_common_computed_block_ids(
-            [self.get_block_table(seq) for seq in seqs])
+        computed = [self.block_allocator.get_common_computed_block_ids([self.get_block_table(seq)])
+                    for seq in seqs]
+        return common_beginning(seqs, computed)
 
     def mark_blocks_as_computed(self, seq_group: SequenceGroup,
                                 token_chunk_size: int | None = None) -> None:

@@ -3,7 +3,9 @@
 A pooling request runs once and keeps nothing, so every question is answered with yes.
 """
 
-from minivllm.core.interfaces import BlockDemand, BlockSpaceManager
+from collections.abc import Iterator
+
+from minivllm.core.interfaces import BlockDemand, BlockSpaceManager, BlockUse
 from minivllm.sequence import Sequence, SequenceGroup
 
 
@@ -57,6 +59,10 @@ class EmbeddingModelBlockSpaceManager(BlockSpaceManager):
     def get_block_table(self, seq: Sequence) -> list[int]:
         """Return an empty table."""
         return []
+
+    def block_uses(self) -> Iterator[BlockUse]:
+        """Walk through no entries."""
+        return iter(())
 
     def get_num_free_gpu_blocks(self) -> int:
         """Return the size of the pool."""

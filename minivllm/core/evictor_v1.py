@@ -20,6 +20,10 @@ class Evictor(ABC):
         ...
 
     @abstractmethod
+    def find(self, block_hash: int) -> PhysicalTokenBlock | None:
+        """Return the block with this content, which stays here."""
+
+    @abstractmethod
     def evict(self) -> PhysicalTokenBlock:
         """Choose a block, forget its contents and return it."""
 
@@ -50,6 +54,10 @@ class LRUEvictor(Evictor):
 
     def __contains__(self, block_hash: int) -> bool:
         return block_hash in self.free_table
+
+    def find(self, block_hash: int) -> PhysicalTokenBlock | None:
+        """Return the block with this content, which stays here."""
+        return self.free_table.get(block_hash)
 
     def evict(self) -> PhysicalTokenBlock:
         """Choose a block, forget its contents and return it.

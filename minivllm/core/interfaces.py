@@ -6,9 +6,12 @@ that the decision was made with.
 
 import enum
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from minivllm.sequence import Sequence, SequenceGroup, SequenceStatus
+from minivllm.utils import Device
 
 
 class AllocStatus(enum.Enum):
@@ -49,6 +52,15 @@ class BlockDemand:
         if self.need + self.total_reserve > self.total:
             return AllocStatus.NEVER
         return AllocStatus.LATER if self.need + self.reserve > self.have else AllocStatus.OK
+
+
+class BlockUse(NamedTuple):
+    """One entry of a block table: who uses which block, and how many uses its pool counts."""
+
+    seq_id: int
+    device: Device
+    block_number: int
+    ref_count: int
 
 
 class BlockSpaceManager(ABC):
@@ -172,6 +184,10 @@ class BlockSpaceManager(ABC):
     @abstractmethod
     def get_block_table(self, seq: Sequence) -> list[int]:
         """Return the sequence's block numbers, logical block 0 first."""
+
+    @abstractmethod
+    def block_uses(self) -> Iterator[BlockUse]:
+        """Walk through all entries of all block tables, each table from its beginning."""
 
     @abstractmethod
     def get_num_free_gpu_blocks(self) -> int:

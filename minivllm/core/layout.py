@@ -5,6 +5,8 @@ prompt and perhaps more in common; equal blocks after equal beginnings are share
 group takes no more room than it had while running.  (vLLM cannot recompute such groups.)
 """
 
+from os.path import commonprefix
+
 from minivllm.sequence import Sequence
 from minivllm.utils import cdiv
 
@@ -38,3 +40,15 @@ def num_distinct_blocks(seqs: list[Sequence], block_size: int) -> int:
     if len(seqs) == 1:
         return cdiv(seqs[0].get_len(), block_size)
     return 1 + max(max(layout) for layout in shared_layout(seqs, block_size))
+
+
+def common_beginning(seqs: list[Sequence], computed: list[list[int]]) -> list[int]:
+    """Return the computed blocks that all sequences of a group begin with.
+
+    In decode, where nobody uses them, sequences without computed blocks do not count, as in vLLM.
+    """
+    if len(seqs) == 1:
+        return computed[0]
+    if not seqs[0].is_prefill():
+        computed = [numbers for numbers in computed if numbers]
+    return list(commonprefix(computed))

@@ -256,6 +256,7 @@ class LLMEngine:
                 blocks_to_swap_in=scheduler_outputs.blocks_to_swap_in,
                 blocks_to_swap_out=scheduler_outputs.blocks_to_swap_out,
                 blocks_to_copy=scheduler_outputs.blocks_to_copy,
+                num_copies_before_swap_in=scheduler_outputs.num_copies_before_swap_in,
                 running_queue_size=scheduler_outputs.running_queue_size)
             try:
                 outputs = self.model_executor.execute_model(request)

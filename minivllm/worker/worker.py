@@ -50,14 +50,19 @@ class Worker:
     def execute_model(self, execute_model_req: ExecuteModelRequest) -> list[SequenceGroupOutput]:
         """Run one step.
 
-        Swaps come before copies: a block that was swapped in may be copied at once.
+        Blocks move in the order in which the scheduler decided: what is swapped out makes room
+        for copies, blocks that are copied and given up make room for what is swapped in, and a
+        block that was swapped in may be copied at once.
         """
         cache = self.cache_engine
         kv_caches = []
         if cache is not None:
-            cache.swap_in(execute_model_req.blocks_to_swap_in)
+            copies = execute_model_req.blocks_to_copy
+            num_before = execute_model_req.num_copies_before_swap_in
             cache.swap_out(execute_model_req.blocks_to_swap_out)
-            cache.copy(execute_model_req.blocks_to_copy)
+            cache.copy(copies[:num_before])
+            cache.swap_in(execute_model_req.blocks_to_swap_in)
+            cache.copy(copies[num_before:])
             kv_caches = cache.gpu_cache
         if not execute_model_req.seq_group_metadata_list:
             return []

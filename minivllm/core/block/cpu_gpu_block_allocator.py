@@ -105,6 +105,13 @@ class CpuGpuBlockAllocator:
         """Return a block's number in its own pool, from 0."""
         return absolute_id - self._first_ids[device]
 
+    def locate(self, block: Block) -> tuple[Device, int]:
+        """Return the pool of an entry's physical block and its number there."""
+        block_id = self._id_of(block)
+        in_gpu = self._block_ids_to_allocator[block_id] is self._allocators[Device.GPU]
+        device = Device.GPU if in_gpu else Device.CPU
+        return device, self.get_physical_block_id(device, block_id)
+
     def get_num_free_blocks(self, device: Device) -> int:
         """Return how many blocks of a pool can be handed out."""
         return self._allocators[device].get_num_free_blocks()
@@ -120,7 +127,8 @@ class CpuGpuBlockAllocator:
 
     def get_num_blocks_taken(self, blocks: list[Block], device: Device) -> int:
         """Return how many free blocks it takes to move these entries into this pool."""
-        return self._allocators[device].get_num_blocks_taken(blocks)
+        source = self._allocators[Device.CPU if device is Device.GPU else Device.GPU]
+        return self._allocators[device].get_num_blocks_taken(blocks, source)
 
     def clear_copy_on_writes(self) -> list[tuple[BlockId, BlockId]]:
         """Return the copies (source, destination) since the last call."""

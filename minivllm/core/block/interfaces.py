@@ -101,7 +101,7 @@ class BlockAllocator(ABC):
     def get_num_blocks_touched(self, blocks: list[Block], num_lookahead_slots: int = 0) -> int:
         """Return how many blocks are not in this pool yet, of entries of the other one."""
 
-    def get_num_blocks_taken(self, blocks: list[Block]) -> int:
+    def get_num_blocks_taken(self, blocks: list[Block], source: "BlockAllocator") -> int:
         """Return how many free blocks it takes to move these entries into this pool."""
         return len({block.block_id for block in blocks})
 

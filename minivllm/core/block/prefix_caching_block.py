@@ -186,20 +186,20 @@ class PrefixCachingBlockAllocator(BlockAllocator):
 
         A full block is looked for by content, unless its tokens are still being computed.
         """
-        unfilled = self._is_unfilled(self._id_of(block), source)
+        by_content = self._moves_by_content(block, source)
         source.free(block)
-        if block.is_full and not unfilled:
+        if by_content:
             block.block_id = self.allocate_immutable(block.prev_block, block.token_ids).block_id
             return
-        moved = self.allocate_mutable(block.prev_block)
-        block.block_id = moved.block_id
-        if unfilled:
-            self._unfilled.add(self._id_of(moved))
+        block.block_id = self.allocate_mutable(block.prev_block).block_id
+        if block.is_full:
+            self._unfilled.add(self._id_of(block))
 
     @staticmethod
-    def _is_unfilled(block_id: BlockId, allocator: BlockAllocator) -> bool:
-        return isinstance(allocator, PrefixCachingBlockAllocator) and (
-            block_id in allocator._unfilled)
+    def _moves_by_content(block: Block, source: BlockAllocator) -> bool:
+        unfilled = isinstance(source, PrefixCachingBlockAllocator) and (
+            block.block_id in source._unfilled)
+        return block.is_full and not unfilled
 
     def get_num_free_blocks(self) -> int:
         """Return how many blocks can be handed out, those with kept contents included."""
@@ -273,15 +273,15 @@ class PrefixCachingBlockAllocator(BlockAllocator):
         return len({block.block_id for block in blocks
                     if not (block.is_full and self.is_block_cached(block))})
 
-    def get_num_blocks_taken(self, blocks: list[Block]) -> int:
+    def get_num_blocks_taken(self, blocks: list[Block], source: BlockAllocator) -> int:
         """Return how many free blocks it takes to move these entries into this pool.
 
         Blocks that are here and in use take none; those that are here but unused count as free.
         """
-        here = {block.block_id for block in blocks if block.is_full
-                and self.is_block_cached(block)
-                and self._refcounter.get(self._cached_blocks[self._hash_of(block)]) > 0}
-        return len({block.block_id for block in blocks} - here)
+        in_use = {block.block_id for block in blocks
+                  if self._moves_by_content(block, source) and self.is_block_cached(block)
+                  and self._refcounter.get(self._cached_blocks[self._hash_of(block)]) > 0}
+        return len({block.block_id for block in blocks} - in_use)
 
     @staticmethod
     def _id_of(block: Block) -> BlockId:
