@@ -1,4 +1,4 @@
-"""Recording an engine: an observer that writes down every step (vLLM has nothing like it).
+"""Recording an engine: an observer that writes down every step (vLLM has nothing like it)::
 
     with record(llm) as trace:
         llm.generate(prompts)

@@ -2,7 +2,7 @@
 
 A token's text depends on its neighbours: a character may be spread over several tokens, and some
 tokenizers put spaces between some.  So each step decodes a few of the last tokens twice, without
-the new token and with it; what is longer is the new text.  Two offsets say which tokens:
+the new token and with it; what is longer is the new text.  Two offsets say which tokens::
 
     tokens:     0 ... prefix_offset ... read_offset ... newest
                       |--- context -----|-- not shown yet ----|
