@@ -1,4 +1,6 @@
-"""Recording an engine: an observer that writes down every step (vLLM has nothing like it)::
+"""Recording an engine: an observer that writes down every step (vLLM has nothing like it).
+
+For example::
 
     with record(llm) as trace:
         llm.generate(prompts)
