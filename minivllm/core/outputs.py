@@ -64,6 +64,7 @@ class SchedulerSwappedInOutputs:
     infeasible_seq_groups: list[SequenceGroup] = field(default_factory=list)
     blocks_to_swap_in: list[BlockMove] = field(default_factory=list)
     blocks_to_copy: list[BlockMove] = field(default_factory=list)
+    num_copies_before_swap_in: list[int] = field(default_factory=list)
 
 
 @dataclass
@@ -80,8 +81,9 @@ class SchedulerOutputs:
         Tokens in the batch.
     blocks_to_swap_in, blocks_to_swap_out, blocks_to_copy : list of (int, int)
         (source, destination) block numbers, to be moved before the model runs.
-    num_copies_before_swap_in : int
-        So many of the copies come before the swap-ins: they read blocks that were given up since.
+    num_copies_before_swap_in : list of int
+        For each swap-in how many of the copies come before it: it may take a block that was
+        copied and given up in the same step.
     ignored_seq_groups : list of SequenceGroup
         Given up: they are finished.
     num_lookahead_slots : int
@@ -104,7 +106,7 @@ class SchedulerOutputs:
     num_lookahead_slots: int
     running_queue_size: int
     preempted: int
-    num_copies_before_swap_in: int = 0
+    num_copies_before_swap_in: list[int] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
 
     def is_empty(self) -> bool:

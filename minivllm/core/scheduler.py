@@ -260,7 +260,7 @@ class Scheduler:
                 continue
             if decision.held_back:
                 break
-            self._swap_in_head_of_swapped(seqs, result.blocks_to_swap_in)
+            self._swap_in_head_of_swapped(seqs, result)
             scheduled = self._take(seq_group, seqs, chunk, budget)
             if seqs[0].is_prefill():
                 result.prefill_seq_groups.append(scheduled)
@@ -294,9 +294,11 @@ class Scheduler:
         self._finish(seqs, SequenceStatus.FINISHED_IGNORED)
 
     def _swap_in_head_of_swapped(self, seqs: list[Sequence],
-                                 blocks_to_swap_in: list[BlockMove]) -> None:
+                                 result: SchedulerSwappedInOutputs) -> None:
         """Bring the blocks of the head of the swapped queue back; `_commit` lets it run."""
-        blocks_to_swap_in.extend(self.block_manager.swap_in(self.swapped.popleft()))
+        moves = self.block_manager.swap_in(self.swapped.popleft())
+        result.blocks_to_swap_in.extend(moves)
+        result.num_copies_before_swap_in += [len(result.blocks_to_copy)] * len(moves)
         for seq in seqs:
             seq.status = SequenceStatus.RUNNING
 
@@ -359,7 +361,8 @@ class Scheduler:
             blocks_to_swap_in=swapped.blocks_to_swap_in,
             blocks_to_swap_out=running.blocks_to_swap_out,
             blocks_to_copy=running.blocks_to_copy + swapped.blocks_to_copy,
-            num_copies_before_swap_in=len(running.blocks_to_copy),
+            num_copies_before_swap_in=[len(running.blocks_to_copy) + num_copies
+                                       for num_copies in swapped.num_copies_before_swap_in],
             ignored_seq_groups=prefills.ignored_seq_groups + swapped.infeasible_seq_groups,
             num_lookahead_slots=0,
             running_queue_size=len(self.running),

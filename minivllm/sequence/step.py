@@ -126,8 +126,9 @@ class ExecuteModelRequest:
         The batch, prefills first.
     blocks_to_swap_in, blocks_to_swap_out, blocks_to_copy : list of (int, int)
         (source, destination) block numbers, to be moved before the model runs.
-    num_copies_before_swap_in : int
-        So many of the copies come before the swap-ins: they read blocks that were given up since.
+    num_copies_before_swap_in : list of int
+        For each swap-in how many of the copies come before it: it may take a block that was
+        copied and given up in the same step.
     num_lookahead_slots : int
         Always 0: there is no speculative decoding here.
     running_queue_size : int
@@ -138,7 +139,7 @@ class ExecuteModelRequest:
     blocks_to_swap_in: list[tuple[int, int]] = field(default_factory=list)
     blocks_to_swap_out: list[tuple[int, int]] = field(default_factory=list)
     blocks_to_copy: list[tuple[int, int]] = field(default_factory=list)
-    num_copies_before_swap_in: int = 0
+    num_copies_before_swap_in: list[int] = field(default_factory=list)
     num_lookahead_slots: int = 0
     running_queue_size: int = 0
 

@@ -1,5 +1,7 @@
 """The worker: owns the model and the KV cache (mirrors ``vllm/worker/worker.py``)."""
 
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from minivllm.attention.selector import get_attn_backend
@@ -48,23 +50,29 @@ class Worker:
                                         num_gpu_blocks, num_cpu_blocks)
 
     def execute_model(self, execute_model_req: ExecuteModelRequest) -> list[SequenceGroupOutput]:
-        """Run one step.
-
-        Blocks move in the order in which the scheduler decided: what is swapped out makes room
-        for copies, blocks that are copied and given up make room for what is swapped in, and a
-        block that was swapped in may be copied at once.
-        """
+        """Run one step: first blocks move, then the model runs."""
         cache = self.cache_engine
         kv_caches = []
         if cache is not None:
-            copies = execute_model_req.blocks_to_copy
-            num_before = execute_model_req.num_copies_before_swap_in
-            cache.swap_out(execute_model_req.blocks_to_swap_out)
-            cache.copy(copies[:num_before])
-            cache.swap_in(execute_model_req.blocks_to_swap_in)
-            cache.copy(copies[num_before:])
+            self._move_blocks(cache, execute_model_req)
             kv_caches = cache.gpu_cache
         if not execute_model_req.seq_group_metadata_list:
             return []
         return self.model_runner.execute_model(execute_model_req.seq_group_metadata_list,
                                                kv_caches)
+
+    @staticmethod
+    def _move_blocks(cache: CacheEngine, request: ExecuteModelRequest) -> None:
+        """Move blocks in the order in which the scheduler decided.
+
+        What is swapped out makes room for copies; a block that was copied and given up makes room
+        for a swap-in; what was swapped in may be copied at once.
+        """
+        cache.swap_out(request.blocks_to_swap_out)
+        num_copied = 0
+        swap_ins = zip(request.blocks_to_swap_in, request.num_copies_before_swap_in, strict=True)
+        for num_before, pairs in groupby(swap_ins, key=itemgetter(1)):
+            cache.copy(request.blocks_to_copy[num_copied:num_before])
+            cache.swap_in([pair for pair, _ in pairs])
+            num_copied = num_before
+        cache.copy(request.blocks_to_copy[num_copied:])

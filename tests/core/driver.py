@@ -61,11 +61,14 @@ class ShadowCache:
 
     def run(self, batch: list[SequenceGroupMetadata], outputs: SchedulerOutputs) -> None:
         """Move, copy and write blocks as a worker would, then read what attention reads."""
-        num_before = outputs.num_copies_before_swap_in
         self._move(self.gpu, self.cpu, outputs.blocks_to_swap_out)
-        self._move(self.gpu, self.gpu, outputs.blocks_to_copy[:num_before])
-        self._move(self.cpu, self.gpu, outputs.blocks_to_swap_in)
-        self._move(self.gpu, self.gpu, outputs.blocks_to_copy[num_before:])
+        num_copied = 0
+        for pair, num_before in zip(outputs.blocks_to_swap_in, outputs.num_copies_before_swap_in,
+                                    strict=True):
+            self._move(self.gpu, self.gpu, outputs.blocks_to_copy[num_copied:num_before])
+            self._move(self.cpu, self.gpu, [pair])
+            num_copied = num_before
+        self._move(self.gpu, self.gpu, outputs.blocks_to_copy[num_copied:])
         for meta in batch:
             for seq_id, data in meta.seq_data.items():
                 self._write(meta, data, meta.block_tables[seq_id])
