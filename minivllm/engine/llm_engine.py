@@ -17,6 +17,7 @@ from minivllm.engine.input_processor import (
     make_generator,
     process_prompt,
 )
+from minivllm.engine.metrics import StatLogger
 from minivllm.engine.output_processor.single_step import SingleStepOutputProcessor
 from minivllm.engine.output_processor.stop_checker import StopChecker
 from minivllm.executor.cpu_executor import CPUExecutor
@@ -66,7 +67,7 @@ class LLMEngine:
     executor_class : type of ExecutorBase, or a callable that makes one
         Who runs a step: `CPUExecutor` for real, `SimulatedExecutor` with a stand-in model.
     log_stats : bool
-        Print a line of statistics every few seconds.
+        Log a line of statistics every few seconds, at level INFO.
     block_manager : type of BlockSpaceManager, optional
         A class of your own instead of V1 or V2.
     attention_backend : str or type of AttentionBackend, optional
@@ -91,7 +92,7 @@ class LLMEngine:
         self.cache_config = cache_config
         self.scheduler_config = scheduler_config
         self.clock = clock
-        self.observers: list[StepObserver] = []
+        self.observers: list[StepObserver] = [StatLogger()] if log_stats else []
         self.seq_counter = Counter()
         self.request_counter = Counter()
         self._unfinished: set[str] = set()

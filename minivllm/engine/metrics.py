@@ -5,7 +5,7 @@ Both are observers: an engine without them pays nothing.  Left out: Prometheus.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from minivllm.core.outputs import SchedulerOutputs
 from minivllm.logger import init_logger
@@ -102,39 +102,11 @@ class StatsObserver:
                 request_outputs: list[RequestOutput | EmbeddingRequestOutput]) -> None:
         """Count the step."""
         now = engine.clock()
-        scheduler, cache = engine.scheduler, engine.cache_config
-        prefills = [before for before in self._batch if before.is_prompt]
-        decodes = [before for before in self._batch if not before.is_prompt]
         ended = [before.seq_group for before in self._batch if before.seq_group.is_finished()]
-        ended += scheduler_outputs.ignored_seq_groups
-        ended_seqs = [seq for group in ended for seq in group.get_finished_seqs()]
-        params = [group.sampling_params for group in ended if group.sampling_params is not None]
-        block_manager = scheduler.block_manager
         self.stats = Stats(
-            now=now,
-            num_running_sys=len(scheduler.running),
-            num_waiting_sys=len(scheduler.waiting),
-            num_swapped_sys=len(scheduler.swapped),
-            gpu_cache_usage_sys=_usage(block_manager.get_num_free_gpu_blocks(),
-                                       cache.num_gpu_blocks),
-            cpu_cache_usage_sys=_usage(block_manager.get_num_free_cpu_blocks(),
-                                       cache.num_cpu_blocks),
-            num_prompt_tokens_iter=sum(before.num_tokens for before in prefills),
-            num_generation_tokens_iter=(
-                sum(before.num_seqs for before in decodes)
-                + sum(before.seq_group.num_seqs() for before in prefills if before.do_sample)),
-            time_to_first_tokens_iter=[
-                now - before.seq_group.metrics.arrival_time for before in prefills
-                if before.do_sample and before.is_first_token],
-            time_per_output_tokens_iter=[now - before.last_token_time for before in decodes],
-            num_preemption_iter=scheduler_outputs.preempted,
-            time_e2e_requests=[now - group.metrics.arrival_time for group in ended],
-            num_prompt_tokens_requests=[len(group.prompt_token_ids) for group in ended],
-            num_generation_tokens_requests=[seq.get_output_len() for seq in ended_seqs],
-            best_of_requests=[param.best_of for param in params],
-            n_requests=[param.n for param in params],
-            finished_reason_requests=[
-                SequenceStatus.get_finished_reason(seq.status) or "" for seq in ended_seqs])
+            now=now, num_preemption_iter=scheduler_outputs.preempted, **_system_stats(engine),
+            **_iteration_stats(self._batch, now),
+            **_request_stats([*ended, *scheduler_outputs.ignored_seq_groups], now))
         self.num_preemptions += self.stats.num_preemption_iter
         self.prompt_tokens += self.stats.num_prompt_tokens_iter
         self.generation_tokens += self.stats.num_generation_tokens_iter
@@ -153,12 +125,57 @@ class _Before:
     is_first_token: bool
 
 
+def _system_stats(engine: "LLMEngine") -> dict[str, Any]:
+    """Return how full queues and pools are."""
+    scheduler, cache = engine.scheduler, engine.cache_config
+    manager = scheduler.block_manager
+    return {
+        "num_running_sys": len(scheduler.running),
+        "num_waiting_sys": len(scheduler.waiting),
+        "num_swapped_sys": len(scheduler.swapped),
+        "gpu_cache_usage_sys": _usage(manager.get_num_free_gpu_blocks(), cache.num_gpu_blocks),
+        "cpu_cache_usage_sys": _usage(manager.get_num_free_cpu_blocks(), cache.num_cpu_blocks),
+    }
+
+
+def _iteration_stats(batch: "list[_Before]", now: float) -> dict[str, Any]:
+    """Return what the step computed, and how long tokens took."""
+    prefills = [before for before in batch if before.is_prompt]
+    sampled = [before for before in prefills if before.do_sample]
+    decodes = [before for before in batch if not before.is_prompt]
+    return {
+        "num_prompt_tokens_iter": sum(before.num_tokens for before in prefills),
+        "num_generation_tokens_iter": (sum(before.num_seqs for before in decodes)
+                                       + sum(before.seq_group.num_seqs() for before in sampled)),
+        "time_to_first_tokens_iter": [now - before.seq_group.metrics.arrival_time
+                                      for before in sampled if before.is_first_token],
+        "time_per_output_tokens_iter": [now - before.last_token_time for before in decodes],
+    }
+
+
+def _request_stats(ended: list[SequenceGroup], now: float) -> dict[str, Any]:
+    """Return what there is to say of requests that have ended."""
+    seqs = [seq for group in ended for seq in group.get_finished_seqs()]
+    params = [group.sampling_params for group in ended if group.sampling_params is not None]
+    return {
+        "time_e2e_requests": [now - group.metrics.arrival_time for group in ended],
+        "num_prompt_tokens_requests": [len(group.prompt_token_ids) for group in ended],
+        "num_generation_tokens_requests": [seq.get_output_len() for seq in seqs],
+        "best_of_requests": [param.best_of for param in params],
+        "n_requests": [param.n for param in params],
+        "finished_reason_requests": [str(SequenceStatus.get_finished_reason(seq.status))
+                                     for seq in seqs],
+    }
+
+
 def _usage(num_free: int, num_blocks: int | None) -> float:
     return 1 - num_free / num_blocks if num_blocks else 0.0
 
 
 class StatLogger(StatsObserver):
-    """Prints a line every few seconds, as vLLM's does.
+    """Logs a line every few seconds, as vLLM's does.
+
+    The level is INFO: ``MINIVLLM_LOGGING_LEVEL=INFO`` shows it.
 
     Parameters
     ----------
