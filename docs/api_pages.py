@@ -37,7 +37,7 @@ def page(room: str, modules: list[str]) -> str:
     parts = [f"# {room}\n"]
     for module in modules:
         parts.append(f"## {module}\n\n```{{eval-rst}}\n.. automodule:: {module}\n"
-                     "   :members:\n   :show-inheritance:\n```\n")
+                     "   :members:\n   :ignore-module-all:\n```\n")
     return "\n".join(parts)
 
 

@@ -17,7 +17,7 @@ copyright = "the minivllm authors, Apache-2.0"
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "docs/index"
-include_patterns = ["README.md", "docs/**.md", "tutorials/**.md"]
+include_patterns = ["README.md", "docs/**.md", "tutorials/**.md", "minivllm/exercises/**.md"]
 exclude_patterns = ["docs/_build/**"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
@@ -32,13 +32,17 @@ html_static_path = ["site.css"]
 html_css_files = ["site.css"]
 html_theme_options = {"source_view_link": ""}
 
+add_module_names = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
-# Types in NumPy-style docstrings are prose ("callable", "(num_tokens,) int32"), not references.
+napoleon_use_ivar = True
+# Types in NumPy-style docstrings are prose ("callable", "(num_tokens,) int32"): they become links
+# where they happen to name one thing.
 napoleon_preprocess_types = False
 nitpick_ignore_regex = [("py:.*", r".*")]
+suppress_warnings = ["ref.python"]
 
 REDIRECT = ('<!doctype html><meta charset="utf-8"><title>minivllm</title>'
             '<meta http-equiv="refresh" content="0; url=docs/index.html">'

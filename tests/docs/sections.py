@@ -3,6 +3,7 @@
 import argparse
 import importlib
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -34,12 +35,12 @@ def command_reference(name: str) -> str:
 
 def _describe(parser: argparse.ArgumentParser, level: int) -> list[str]:
     parts = [f"{'#' * level} {parser.prog}", _escape(parser.description or "")]
-    for group in parser._action_groups:
-        actions = [action for action in group._group_actions
-                   if not isinstance(action, (argparse._HelpAction, argparse._SubParsersAction))]
+    # argparse's own groups have no name that says anything; the others do.
+    plain, *named = _groups(parser)
+    for title, actions in [("", plain[1]), *named]:
         if actions:
             rows = [f"| {_name(action)} | {_help(action, parser)} |" for action in actions]
-            parts.append("\n".join(["| argument | meaning |", "|---|---|", *rows]))
+            parts.append("\n".join([f"| {title or 'argument'} | |", "|---|---|", *rows]))
     if parser.epilog:
         parts.append(_escape(parser.epilog))
     for action in parser._actions:
@@ -47,6 +48,15 @@ def _describe(parser: argparse.ArgumentParser, level: int) -> list[str]:
             for child in action.choices.values():
                 parts += _describe(child, level + 1)
     return parts
+
+
+def _groups(parser: argparse.ArgumentParser) -> list[tuple[str, list[argparse.Action]]]:
+    """Return the arguments of argparse's two groups as one, then those of each named group."""
+    groups = [(group.title or "", [
+        action for action in group._group_actions
+        if not isinstance(action, (argparse._HelpAction, argparse._SubParsersAction))])
+        for group in parser._action_groups]
+    return [("", groups[0][1] + groups[1][1]), *groups[2:]]
 
 
 def _name(action: argparse.Action) -> str:
@@ -65,9 +75,11 @@ def _help(action: argparse.Action, parser: argparse.ArgumentParser) -> str:
 
 
 def _escape(text: str) -> str:
-    for char in "|<*_":
-        text = text.replace(char, "\\" + char)
-    return " ".join(text.split())
+    """Return `text` on one line, so that Markdown shows it as it is; code stays code."""
+    parts = " ".join(text.split()).split("`")
+    for i in range(0, len(parts), 2):
+        parts[i] = re.sub(r"([<*_|])", r"\\\1", parts[i])
+    return "`".join(parts)
 
 
 # The stops of the main path, and the lines of code of vLLM 0.5.0.post1's files.
@@ -78,15 +90,14 @@ VLLM_LINES = ROOT / "docs" / "vllm-lines.json"
 def reading_order() -> str:
     """Return the table of the main path, with lines of code here and in vLLM."""
     stops = read_json(READING_ORDER)
-    rows = ["| | file | what it answers | code lines | in vLLM | code lines |",
-            "|---|---|---|---:|---|---:|"]
+    rows = ["| | file | code lines | in vLLM | code lines |", "|---|---|---:|---|---:|"]
     for number, stop in enumerate(stops, start=1):
         ours = "<br>".join(f"[`{path}`](../minivllm/{path})" for path in stop["files"])
         theirs = "<br>".join(f"`{path}`" for path in stop["vllm"])
-        rows.append(f"| {number} | {ours} | {stop['answers']} | {our_lines(stop):,} | {theirs} | "
-                    f"{vllm_lines(stop):,} |")
+        rows.append(f"| {number} | *{stop['answers']}*<br>{ours} | {our_lines(stop):,} | {theirs} "
+                    f"| {vllm_lines(stop):,} |")
     total, vllm_total = sum(map(our_lines, stops)), sum(map(vllm_lines, stops))
-    rows.append(f"| | **all** | | **{total:,}** | | **{vllm_total:,}** |")
+    rows.append(f"| | **all** | **{total:,}** | | **{vllm_total:,}** |")
     return "\n".join(rows)
 
 
