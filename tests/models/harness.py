@@ -12,11 +12,15 @@ from minivllm.model_executor.model_loader.weight_utils import list_tensors
 from minivllm.model_executor.models.registry import get_model_class
 from minivllm.transformers_utils.config import get_config
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "tiny"
+# Tiny random checkpoints: one of each family with its tokenizer, and more variants without.
+TINY = Path(__file__).parent.parent / "golden" / "tiny"
+FAMILIES = Path(__file__).parent.parent / "golden" / "families"
+CHECKPOINTS = {path.parent.name: path.parent
+               for folder in (TINY, FAMILIES) for path in sorted(folder.glob("*/golden.json"))}
 
 
 def golden(name, file="golden.json"):
-    return json.loads((GOLDEN / name / file).read_text(encoding="utf-8"))
+    return json.loads((CHECKPOINTS[name] / file).read_text(encoding="utf-8"))
 
 
 def tensors_of(directory):
@@ -25,9 +29,9 @@ def tensors_of(directory):
 
 def load_tiny(name, tensors=None):
     """Return a golden model; `tensors` replaces those of its files."""
-    config = get_config(GOLDEN / name)
+    config = get_config(CHECKPOINTS[name])
     model = get_model_class(config)(config)
-    model.load_weights((tensors or tensors_of(GOLDEN / name)).items())
+    model.load_weights((tensors or tensors_of(CHECKPOINTS[name])).items())
     return model
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minivllm.attention.backends.numpy_backend import NumpyAttentionBackend
-from tests.models.harness import GOLDEN, Driver, golden, load_tiny, tensors_of
+from tests.models.harness import CHECKPOINTS, Driver, golden, load_tiny, tensors_of
 
 NAMES = ["gpt2", "llama-mha", "mistral-swa-f16", "opt-post-proj", "qwen2-tied", "qwen3"]
 
@@ -20,7 +20,7 @@ def last_logits(model, ids):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_missing_tensor_is_named(name):
-    tensors = tensors_of(GOLDEN / name)
+    tensors = tensors_of(CHECKPOINTS[name])
     for missing in tensors:
         rest = {key: value for key, value in tensors.items() if key != missing}
         with pytest.raises(ValueError, match="lacks 1 of .* tensors: " + missing):
@@ -29,7 +29,7 @@ def test_each_missing_tensor_is_named(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_wrong_shape_is_named_with_both_shapes(name):
-    tensors = tensors_of(GOLDEN / name)
+    tensors = tensors_of(CHECKPOINTS[name])
     for wrong, tensor in tensors.items():
         longer = np.concatenate([tensor, tensor[:1]])
         with pytest.raises(ValueError) as error:
@@ -40,14 +40,14 @@ def test_each_wrong_shape_is_named_with_both_shapes(name):
 
 
 def test_an_unknown_tensor_is_named():
-    tensors = tensors_of(GOLDEN / "llama-mha")
+    tensors = tensors_of(CHECKPOINTS["llama-mha"])
     with pytest.raises(ValueError, match=r"'model\.layers\.7\.mlp\.up_proj\.weight'.*not know"):
         load_tiny("llama-mha", tensors | {"model.layers.7.mlp.up_proj.weight": np.zeros((2, 2))})
 
 
 def test_a_head_beside_tied_embeddings_is_ignored():
     """Some exporters write the tied tensor a second time."""
-    tensors = tensors_of(GOLDEN / "qwen2-tied")
+    tensors = tensors_of(CHECKPOINTS["qwen2-tied"])
     head = np.full_like(tensors["model.embed_tokens.weight"], np.nan)
     prompt = golden("qwen2-tied")["prompts"][0]
     model = load_tiny("qwen2-tied", tensors | {"lm_head.weight": head})
@@ -56,7 +56,7 @@ def test_a_head_beside_tied_embeddings_is_ignored():
 
 
 def test_a_head_that_is_neither_tied_nor_there_is_an_error():
-    tensors = tensors_of(GOLDEN / "llama-mha")
+    tensors = tensors_of(CHECKPOINTS["llama-mha"])
     del tensors["lm_head.weight"]
     with pytest.raises(ValueError, match="lm_head.weight"):
         load_tiny("llama-mha", tensors)
@@ -66,7 +66,7 @@ def test_a_head_that_is_neither_tied_nor_there_is_an_error():
     ("gpt2", "transformer.", ""), ("opt-pre", "model.decoder.", "decoder.")])
 def test_older_names_of_tensors(name, prefix, replacement):
     tensors = {key.replace(prefix, replacement): value
-               for key, value in tensors_of(GOLDEN / name).items()}
+               for key, value in tensors_of(CHECKPOINTS[name]).items()}
     if name == "gpt2":
         tensors["h.0.attn.bias"] = np.ones((1, 1, 256, 256))  # a mask, not a weight
     prompt = golden(name)["prompts"][0]
@@ -95,7 +95,7 @@ def write_safetensors(path, tensors, dtype):
 @pytest.mark.parametrize("dtype", ["F32", "F16", "BF16"])
 def test_every_stored_type_is_widened_exactly(name, dtype, tmp_path):
     """The same values give the same logits, however many bits they are stored in."""
-    tensors = tensors_of(GOLDEN / name)
+    tensors = tensors_of(CHECKPOINTS[name])
     for key, value in tensors.items():
         # Values that each of the three types can hold.
         tensors[key] = (value.astype(np.float16).astype(np.float32).view(np.uint32)

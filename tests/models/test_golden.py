@@ -1,4 +1,4 @@
-"""Every tiny golden model: logits, prompt log-probabilities and greedy tokens.
+"""Every golden model: logits, prompt log-probabilities and greedy tokens.
 
 The sequences lie in shuffled blocks of a cache that is NaN wherever nothing was stored.
 """
@@ -8,15 +8,13 @@ import pytest
 
 from minivllm.attention.backends.numba_backend import NumbaAttentionBackend
 from minivllm.attention.backends.numpy_backend import NumpyAttentionBackend
-from tests.models.harness import Driver, golden, load_tiny
+from tests.models.harness import CHECKPOINTS, Driver, golden, load_tiny
 
-NAMES = ["gpt2", "llama-gqa-linear-bf16", "llama-mha", "llama-rope3-sharded", "mistral-swa-f16",
-         "opt-post-proj", "opt-pre", "qwen2-tied", "qwen3"]
 NUMPY, NUMBA = NumpyAttentionBackend, NumbaAttentionBackend
 NUM_OUTPUTS = 32
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(scope="module", params=CHECKPOINTS)
 def case(request):
     return load_tiny(request.param), golden(request.param)["prompts"]
 
@@ -61,8 +59,9 @@ def test_one_by_one(case, backend, block_size):
 
 
 @pytest.mark.parametrize(("backend", "block_size", "order"), [
-    (NUMPY, 8, "as it is"), (NUMBA, 16, "as it is"), (NUMBA, 8, "reversed"),
-    (NUMPY, 16, "shuffled")])
+    (NUMBA, 16, "as it is"), (NUMPY, 8, "shuffled"),
+    pytest.param(NUMPY, 16, "reversed", marks=pytest.mark.slow),
+    pytest.param(NUMBA, 8, "shuffled", marks=pytest.mark.slow)])
 def test_one_batch_in_any_order(case, backend, block_size, order):
     model, prompts = case
     indices = {"as it is": range(len(prompts)), "reversed": reversed(range(len(prompts))),
@@ -78,7 +77,9 @@ def test_one_batch_in_any_order(case, backend, block_size, order):
 
 
 @pytest.mark.parametrize(("backend", "block_size", "chunk"), [
-    (NUMPY, 16, 7), (NUMBA, 8, 7), (NUMBA, 16, 33), (NUMPY, 8, 1)])
+    (NUMPY, 16, 7), (NUMBA, 8, 33),
+    pytest.param(NUMBA, 16, 7, marks=pytest.mark.slow),
+    pytest.param(NUMPY, 8, 1, marks=pytest.mark.slow)])
 def test_in_chunks(case, backend, block_size, chunk):
     """Each step computes up to `chunk` tokens of every prompt that is not through yet."""
     model, prompts = case
@@ -94,7 +95,7 @@ def test_in_chunks(case, backend, block_size, chunk):
     check_outputs(model, driver, seqs, prompts)
 
 
-@pytest.mark.parametrize("backend", [NUMPY, NUMBA])
+@pytest.mark.parametrize("backend", [NUMBA, pytest.param(NUMPY, marks=pytest.mark.slow)])
 def test_prompts_start_beside_running_ones(case, backend):
     """Prefills and decodes in the same step: a new prompt joins every fourth step."""
     model, prompts = case
