@@ -69,14 +69,15 @@ _LLAMA_DEFAULTS: dict[str, Any] = {
     "mlp_bias": False,
     "rope_theta": 10000.0,
 }
+_SILU = {"hidden_act": "silu"}  # the gate of their MLP is written for it
 FAMILIES: dict[str, Family] = {
-    "LlamaForCausalLM": Family(defaults=_LLAMA_DEFAULTS),
-    "MistralForCausalLM": Family(defaults=_LLAMA_DEFAULTS | {
+    "LlamaForCausalLM": Family(defaults=_LLAMA_DEFAULTS, fixed=_SILU),
+    "MistralForCausalLM": Family(fixed=_SILU, defaults=_LLAMA_DEFAULTS | {
         "max_position_embeddings": 4096 * 32, "num_key_value_heads": 8, "sliding_window": 4096}),
-    "Qwen2ForCausalLM": Family(defaults=_LLAMA_DEFAULTS | {
+    "Qwen2ForCausalLM": Family(fixed=_SILU, defaults=_LLAMA_DEFAULTS | {
         "max_position_embeddings": 32768, "num_key_value_heads": 32, "use_sliding_window": False,
         "sliding_window": 4096, "max_window_layers": 28}),
-    "Qwen3ForCausalLM": Family(defaults=_LLAMA_DEFAULTS | {
+    "Qwen3ForCausalLM": Family(fixed=_SILU, defaults=_LLAMA_DEFAULTS | {
         "max_position_embeddings": 32768, "num_key_value_heads": 32, "head_dim": 128,
         "use_sliding_window": False, "sliding_window": 4096, "max_window_layers": 28}),
     "OPTForCausalLM": Family(

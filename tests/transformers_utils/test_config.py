@@ -96,9 +96,12 @@ def test_values_that_contradict_each_other(extra, message):
         normalize_config(LLAMA | extra)
 
 
-def test_switches_that_are_not_supported():
-    with pytest.raises(ValueError, match="scale_attn_by_inverse_layer_idx must be False"):
-        normalize_config(GPT2 | {"scale_attn_by_inverse_layer_idx": True})
+@pytest.mark.parametrize(("values", "message"), [
+    (GPT2 | {"scale_attn_by_inverse_layer_idx": True}, "inverse_layer_idx must be False"),
+    (LLAMA | {"hidden_act": "gelu"}, "hidden_act must be silu, gelu is not supported")])
+def test_switches_that_are_not_supported(values, message):
+    with pytest.raises(ValueError, match=message):
+        normalize_config(values)
 
 
 def test_no_config_json(tmp_path):
