@@ -103,6 +103,7 @@ def report(counts: Counter[str]) -> None:
         assert counts[name] > 0, name
 
 
+@pytest.mark.slow
 def test_golden_workloads():
     counts: Counter[str] = Counter()
     for folder in ("named", "random", "v2_prefix_bug", "upstream_faults"):
@@ -112,8 +113,9 @@ def test_golden_workloads():
 
 
 @pytest.mark.parametrize("seeds", [
-    pytest.param(range(150), id="some"),
-    pytest.param(range(150, 2000), id="many", marks=pytest.mark.slow_full),
+    pytest.param(range(40), id="some"),
+    pytest.param(range(40, 200), id="more", marks=pytest.mark.slow),
+    pytest.param(range(200, 2000), id="many", marks=[pytest.mark.slow, pytest.mark.slow_full]),
 ])
 def test_random_workloads(seeds):
     counts: Counter[str] = Counter()
