@@ -19,6 +19,7 @@ from minivllm.model_executor.layers.sampler import (
     check_logits,
     group_output,
     sample,
+    slab_rows,
 )
 from minivllm.model_executor.layers.sampling.draws import softmax
 from minivllm.model_executor.sampling_metadata import SamplingMetadata, SamplingTensors
@@ -90,9 +91,9 @@ class SamplerTimes:
     Attributes
     ----------
     total : float
-        Of a call of `Sampler`.
+        Of a call of `Sampler`, which shares the batch among threads.
     stages : dict of str to float
-        Of its parts, measured one by one.
+        Of its parts on one thread, measured one by one.
     """
 
     total: float
@@ -152,21 +153,21 @@ def _milliseconds(function: Callable[[], Any], repeat: int) -> float:
 
 def _time_stages(logits: NDArray[np.float32], sampling_metadata: SamplingMetadata,
                  repeat: int) -> dict[str, float]:
-    """Time what `Sampler` does, step by step."""
-    times = {}
+    """Time what `Sampler` does, step by step, on one thread."""
+    times: dict[str, float] = {}
 
     def stage(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        times[name] = _milliseconds(partial(function, *arguments), repeat)
+        times[name] = times.get(name, 0.0) + _milliseconds(partial(function, *arguments), repeat)
         return function(*arguments)
 
-    groups = sampling_metadata.seq_groups
-    tensors = SamplingTensors.from_sampling_metadata(sampling_metadata, logits.shape[1])
     logits = stage("min_tokens", apply_min_tokens, logits, sampling_metadata)
     logits = stage("penalties", apply_penalties, logits, sampling_metadata)
     stage("check", check_logits, logits, sampling_metadata)
-    logits = stage("filters", apply_filters, logits, tensors)
-    probs, logprobs = stage("softmax", softmax, logits)
-    samples = stage("choice", lambda: [sample(probs, logprobs, group) for group in groups])
-    stage("logprobs", lambda: [group_output(logprobs, group, chosen)
-                               for group, chosen in zip(groups, samples, strict=True)])
+    for rows, slab in sampling_metadata.slabs(slab_rows(logits.shape[1])):
+        tensors = SamplingTensors.from_sampling_metadata(slab, logits.shape[1])
+        filtered = stage("filters", apply_filters, logits[rows], tensors)
+        probs, logprobs = stage("softmax", softmax, filtered)
+        samples = [stage("choice", sample, probs, logprobs, group) for group in slab.seq_groups]
+        for group, chosen in zip(slab.seq_groups, samples, strict=True):
+            stage("logprobs", group_output, logprobs, group, chosen)
     return times

@@ -56,7 +56,8 @@ def _bench_sampler(arguments: argparse.Namespace) -> None:
     llm = LLM(arguments.model, attention_backend=arguments.attention_backend,
               max_num_seqs=max(arguments.batch_size, 1))
     forward, cases = time_sampler(llm, arguments.batch_size, arguments.repeat)
-    print(f"forward pass of {arguments.batch_size} decodes: {forward:.1f} ms; the sampler in ms:\n")
+    print(f"forward pass of {arguments.batch_size} decodes: {forward:.1f} ms\n\n"
+          "the sampler in ms (stages: on one thread; all: on all threads)")
     names = list(next(iter(cases.values())).stages)
     print(" " * 22 + "".join(f"{name:>11}" for name in [*names, "all", "of forward"]))
     for case, times in cases.items():

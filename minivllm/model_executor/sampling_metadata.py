@@ -7,7 +7,7 @@ says which rows these are and whose; `SamplingTensors` holds a parameter for eac
 Left out: the extra random seeds of vLLM's GPU kernel, and its lists of rows by sampling type.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +74,14 @@ class SequenceGroupToSample:
         """The sequences to sample from, each with its row of the logits."""
         return list(zip(self.sample_indices, self.seq_data.values(), strict=False))
 
+    def moved_up(self, num_rows: int) -> "SequenceGroupToSample":
+        """Return the same group with its rows so many rows further up."""
+        prompt, sample = self.prompt_logprob_indices, self.sample_indices
+        return replace(
+            self,
+            prompt_logprob_indices=range(prompt.start - num_rows, prompt.stop - num_rows),
+            sample_indices=range(sample.start - num_rows, sample.stop - num_rows))
+
     @property
     def num_rows(self) -> int:
         """How many rows of the logits are this group's."""
@@ -99,6 +107,26 @@ class SamplingMetadata:
     def request_ids(self) -> list[str]:
         """For each row of the logits, whose it is."""
         return [group.request_id for group in self.seq_groups for _ in range(group.num_rows)]
+
+    def slabs(self, num_rows: int) -> list[tuple[slice, "SamplingMetadata"]]:
+        """Split the batch into parts of about `num_rows` rows; a group stays in one.
+
+        Returns
+        -------
+        list of (slice, SamplingMetadata)
+            Rows of the logits, and whose they are, counted from the first of them.
+        """
+        slabs = []
+        start = end = 0
+        groups: list[SequenceGroupToSample] = []
+        for group in self.seq_groups:
+            groups.append(group.moved_up(start))
+            end += group.num_rows
+            if end - start >= num_rows or group is self.seq_groups[-1]:
+                part = SamplingMetadata(groups, self.selected_token_indices[start:end])
+                slabs.append((slice(start, end), part))
+                start, groups = end, []
+        return slabs
 
     @staticmethod
     def prepare(seq_group_metadata_list: list[SequenceGroupMetadata],

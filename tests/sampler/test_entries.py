@@ -11,48 +11,57 @@ from minivllm.model_executor.layers.sampling.entries import (
     apply_repetition_penalty,
     ban_tokens,
     count_tokens,
+    get_entries,
+    replace_entries,
 )
 
-LOGITS = np.array([[1.0, -1.0, 2.0, 0.0], [1.0, -1.0, 2.0, 0.0]], np.float32)
-# The second row's text is 0 1 1.
-COUNTS = count_tokens([1], [[0, 1, 1]], vocab_size=4)
+# The entries of one row whose tokens occur 0, 1 and 2 times in the output.
+LOGITS = np.array([1.0, -1.0, 2.0])
+COUNTS = np.array([0.0, 1.0, 2.0])
 
 
 def test_bias_is_clamped() -> None:
-    biased = apply_logit_bias(LOGITS, Entries.of([(0, 1, 5.0), (1, 2, -1e9)]))
-    assert biased.tolist() == [[1, 4, 2, 0], [1, -1, -98, 0]]
+    assert apply_logit_bias(LOGITS, np.array([5.0, -1e9, 1e9])).tolist() == [6, -101, 102]
 
 
 def test_ban() -> None:
-    banned = ban_tokens(LOGITS, Entries.of([(0, 3, -np.inf)]))
-    assert banned.tolist() == [[1, -1, 2, -np.inf], [1, -1, 2, 0]]
+    assert ban_tokens(LOGITS).tolist() == [-np.inf] * 3
 
 
-def test_repetition_penalty_counts_once_and_pushes_down_on_both_sides_of_zero() -> None:
-    penalised = apply_repetition_penalty(LOGITS, COUNTS, np.array([1.0, 2.0]))
-    assert penalised.tolist() == [[1, -1, 2, 0], [0.5, -2, 2, 0]]
+def test_repetition_penalty_pushes_down_on_both_sides_of_zero() -> None:
+    assert apply_repetition_penalty(LOGITS, np.full(3, 2.0)).tolist() == [0.5, -2, 1]
 
 
 def test_frequency_penalty_counts_each_time() -> None:
-    penalised = apply_frequency_penalty(LOGITS, COUNTS, np.array([0.0, 0.5]))
-    assert penalised.tolist() == [[1, -1, 2, 0], [0.5, -2, 2, 0]]
+    assert apply_frequency_penalty(LOGITS, COUNTS, np.full(3, 0.5)).tolist() == [1, -1.5, 1]
 
 
 def test_presence_penalty_counts_once() -> None:
-    penalised = apply_presence_penalty(LOGITS, COUNTS, np.array([0.0, 0.5]))
-    assert penalised.tolist() == [[1, -1, 2, 0], [0.5, -1.5, 2, 0]]
+    assert apply_presence_penalty(LOGITS, COUNTS, np.full(3, 0.5)).tolist() == [1, -1.5, 1.5]
 
 
-def test_nothing_is_changed_in_place() -> None:
-    before = LOGITS.copy()
-    apply_presence_penalty(LOGITS, COUNTS, np.array([0.0, 0.5]))
-    assert np.array_equal(LOGITS, before)
+def test_tokens_are_counted_row_by_row() -> None:
+    """Row 0 has the prompt 3 and the output 1 1, row 2 the prompt 1 1 and the output 1."""
+    counts = count_tokens([0, 2], [[3], [1, 1]], [[1, 1], [1]], vocab_size=4)
+    found = zip(counts.rows.tolist(), counts.token_ids.tolist(), counts.amounts.tolist(),
+                strict=True)
+    assert list(found) == [(0, 1, 2), (0, 3, 0), (2, 1, 1)]
+
+
+def test_entries_are_replaced_in_a_copy() -> None:
+    logits = np.zeros((2, 3), np.float32)
+    entries = Entries.of([(0, 2, 0), (1, 0, 0)])
+    replaced = replace_entries(logits, entries, np.array([5.0, -np.inf]))
+    assert replaced.tolist() == [[0, 0, 5], [-np.inf, 0, 0]]
+    assert get_entries(replaced, entries).tolist() == [5, -np.inf]
+    assert not logits.any()
 
 
 @pytest.mark.parametrize("penalty", [1e-300, 1e-30, 2.0])
 def test_extreme_penalties_stay_finite(penalty: float) -> None:
     largest = np.finfo(np.float32).max
     logits = np.array([[largest, -largest, 0.0, -np.inf]], np.float32)
-    seen = count_tokens([0], [[0, 1, 2, 3]], vocab_size=4)
-    penalised = apply_repetition_penalty(logits, seen, np.array([penalty]))
-    assert np.isfinite(penalised).tolist() == [[True, True, True, False]]
+    entries = Entries.of([(0, token_id, 0) for token_id in range(4)])
+    penalised = apply_repetition_penalty(get_entries(logits, entries), np.full(4, penalty))
+    replaced = replace_entries(logits, entries, penalised)
+    assert np.isfinite(replaced).tolist() == [[True, True, True, False]]

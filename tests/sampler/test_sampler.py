@@ -242,3 +242,17 @@ def test_greedy_ties_in_a_mixed_batch() -> None:
     params = [SamplingParams(), SamplingParams(temperature=0.0), SamplingParams(top_k=3)]
     assert tokens(sample_decodes(logits, params))[1] == [4]
     assert tokens(sample_decodes(logits[1:2], params[1:2])) == [[4]]
+
+
+def test_a_batch_of_many_slabs() -> None:
+    """Rows so long that threads share the batch: each comes out as alone."""
+    rng = np.random.default_rng(3)
+    logits = rng.normal(0, 3, (23, 60_000)).astype(np.float32)
+    kinds = [SamplingParams(temperature=0.0, logprobs=2), SamplingParams(temperature=0.7),
+             SamplingParams(top_k=20), SamplingParams(top_p=0.9, repetition_penalty=1.3),
+             SamplingParams(min_p=0.1, logprobs=1)]
+    params = [kinds[i % len(kinds)] for i in range(len(logits))]
+    together = sample_decodes(logits, params, [np.random.default_rng(i) for i in range(23)])
+    for i in range(len(logits)):
+        alone = sample_decodes(logits[i:i + 1], params[i:i + 1], [np.random.default_rng(i)])
+        assert alone[0] == together[i]

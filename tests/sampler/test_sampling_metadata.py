@@ -95,3 +95,22 @@ def test_tensors_say_in_one_way_what_changes_nothing() -> None:
     assert tensors.top_ks.tolist() == [10, 10, 3]
     assert tensors.top_ps.tolist() == [1, 1, 0.5]
     assert tensors.min_ps.tolist() == [0, 0, 0.25]
+
+
+@pytest.mark.parametrize(("num_rows", "slabs"), [
+    (1, [["p"], ["a"], ["b"], ["c", "d"]]), (2, [["p", "a"], ["b", "c", "d"]]),
+    (4, [["p", "a", "b"], ["c", "d"]]), (100, [["p", "a", "b", "c", "d"]])])
+def test_slabs(num_rows: int, slabs: list[list[str]]) -> None:
+    """Groups with 1, 2, 1, 0 and 1 rows: each whole, in order, with its own rows."""
+    whole = SamplingMetadata.prepare(
+        [metadata_of("p", [1, 2]), metadata_of("a", [1, 2], [[8], [9]]), metadata_of("b", [1]),
+         metadata_of("c", [1, 2, 3], chunk=2, do_sample=False), metadata_of("d", [1])],
+        [2, 1, 1, 2, 1])
+    parts = whole.slabs(num_rows)
+    assert [[group.request_id for group in part.seq_groups] for _, part in parts] == slabs
+    rows = list(range(5))
+    moved = [rows[where][row] for where, part in parts for group in part.seq_groups
+             for row in group.sample_indices]
+    assert moved == rows
+    assert [index for _, part in parts for index in part.selected_token_indices] == \
+        whole.selected_token_indices.tolist()

@@ -16,7 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minivllm.model_executor.layers.matmul import linear
-from minivllm.model_executor.layers.sampling.entries import Entries, Logits, apply_logit_bias
+from minivllm.model_executor.layers.sampling.entries import (
+    Entries,
+    Logits,
+    apply_logit_bias,
+    get_entries,
+    replace_entries,
+)
 from minivllm.model_executor.sampling_metadata import SamplingMetadata, SequenceGroupToSample
 from minivllm.sequence import SequenceData
 
@@ -63,11 +69,15 @@ class LogitsProcessor:
 
 def apply_logit_biases(logits: Logits, sampling_metadata: SamplingMetadata) -> Logits:
     """Add the requests' `logit_bias` to the rows that they sample from."""
-    biases = [(row, token_id, bias)
-              for group in sampling_metadata.seq_groups if group.sampling_params.logit_bias
-              for row in group.sample_indices
-              for token_id, bias in group.sampling_params.logit_bias.items()]
-    return apply_logit_bias(logits, Entries.of(biases)) if biases else logits
+    biases = Entries.of(
+        (row, token_id, bias)
+        for group in sampling_metadata.seq_groups if group.sampling_params.logit_bias
+        for row in group.sample_indices
+        for token_id, bias in group.sampling_params.logit_bias.items())
+    if not len(biases.rows):
+        return logits
+    biased = apply_logit_bias(get_entries(logits, biases), biases.amounts)
+    return replace_entries(logits, biases, biased)
 
 
 def apply_logits_processors(logits: Logits, sampling_metadata: SamplingMetadata) -> Logits:

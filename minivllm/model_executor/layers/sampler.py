@@ -31,6 +31,8 @@ from minivllm.model_executor.layers.sampling.entries import (
     apply_repetition_penalty,
     ban_tokens,
     count_tokens,
+    get_entries,
+    replace_entries,
 )
 from minivllm.model_executor.layers.sampling.filters import (
     apply_min_p,
@@ -45,7 +47,11 @@ from minivllm.model_executor.sampling_metadata import (
 )
 from minivllm.sampling_params import SamplingParams, SamplingType
 from minivllm.sequence import CompletionSequenceGroupOutput, SamplerOutput, SequenceOutput
+from minivllm.threads import get_pool
 from minivllm.utils import InternalError
+
+# Logits in a part of the batch: 1 MiB of them.
+_SLAB_SIZE = 1 << 18
 
 # (index of the parent among the group's sequences, token id) of each sample.
 Samples = list[tuple[int, int]]
@@ -91,25 +97,63 @@ class Sampler:
         logits = apply_min_tokens(logits, sampling_metadata)
         logits = apply_penalties(logits, sampling_metadata)
         check_logits(logits, sampling_metadata)
-        logits = apply_filters(
-            logits, SamplingTensors.from_sampling_metadata(sampling_metadata, logits.shape[1]))
-        probs, logprobs = softmax(logits)
-        return SamplerOutput([group_output(logprobs, group, sample(probs, logprobs, group))
-                              for group in sampling_metadata.seq_groups])
+        slabs = sampling_metadata.slabs(slab_rows(logits.shape[1]))
+        outputs: list[list[CompletionSequenceGroupOutput]] = [[] for _ in slabs]
+        if len(slabs) > 1:
+            get_pool().run(_sample_slabs, logits, slabs, outputs)
+        else:
+            _sample_slabs(0, 1, logits, slabs, outputs)
+        return SamplerOutput([output for slab in outputs for output in slab])
+
+
+def slab_rows(vocab_size: int) -> int:
+    """Return how many rows a part of the batch has that one thread samples at a time."""
+    return max(_SLAB_SIZE // vocab_size, 1)
+
+
+def _sample_slabs(thread: int, num_threads: int, logits: Logits,
+                  slabs: list[tuple[slice, SamplingMetadata]],
+                  outputs: list[list[CompletionSequenceGroupOutput]]) -> None:
+    """Fill one thread's share of `outputs`: every num_threads-th slab."""
+    for i in range(thread, len(slabs), num_threads):
+        rows, sampling_metadata = slabs[i]
+        outputs[i] = sample_slab(logits[rows], sampling_metadata)
+
+
+def sample_slab(logits: Logits,
+                sampling_metadata: SamplingMetadata) -> list[CompletionSequenceGroupOutput]:
+    """Choose the next tokens of a part of the batch.
+
+    The parts are independent of each other, so threads share them; and small, so that the arrays
+    of one stage are still in the processor's cache in the next.
+
+    Parameters
+    ----------
+    logits : (num_rows, vocab_size) float32
+        With penalties applied.
+    sampling_metadata : SamplingMetadata
+        Of these rows.
+    """
+    tensors = SamplingTensors.from_sampling_metadata(sampling_metadata, logits.shape[1])
+    probs, logprobs = softmax(apply_filters(logits, tensors))
+    return [group_output(logprobs, group, sample(probs, logprobs, group))
+            for group in sampling_metadata.seq_groups]
 
 
 def apply_min_tokens(logits: Logits, sampling_metadata: SamplingMetadata) -> Logits:
     """Ban end-of-sequence and stop tokens where the output is shorter than `min_tokens`."""
     vocab_size = logits.shape[1]
-    banned = [
-        (row, token_id, -np.inf)
+    banned = Entries.of(
+        (row, token_id, 0)
         for group in sampling_metadata.seq_groups
         for row, data in group.sampled
         if data.get_output_len() < group.sampling_params.min_tokens
         for token_id in group.sampling_params.all_stop_token_ids
         # A stop token that does not exist needs no ban.
-        if 0 <= token_id < vocab_size]
-    return ban_tokens(logits, Entries.of(banned)) if banned else logits
+        if 0 <= token_id < vocab_size)
+    if not len(banned.rows):
+        return logits
+    return replace_entries(logits, banned, ban_tokens(get_entries(logits, banned)))
 
 
 def apply_penalties(logits: Logits, sampling_metadata: SamplingMetadata) -> Logits:
@@ -123,17 +167,17 @@ def apply_penalties(logits: Logits, sampling_metadata: SamplingMetadata) -> Logi
     if not asking:
         return logits
     rows = [row for row, _, _ in asking]
-    seen = count_tokens(rows, [data.get_token_ids() for _, _, data in asking], logits.shape[1])
-    output = count_tokens(rows, [data.output_token_ids for _, _, data in asking], logits.shape[1])
-
-    def per_row(name: str) -> NDArray[np.float64]:
-        penalties = np.full(len(logits), np.nan)  # (num_rows,); no entry is in the other rows
-        penalties[rows] = [getattr(params, name) for _, params, _ in asking]
-        return penalties
-
-    logits = apply_repetition_penalty(logits, seen, per_row("repetition_penalty"))
-    logits = apply_frequency_penalty(logits, output, per_row("frequency_penalty"))
-    return apply_presence_penalty(logits, output, per_row("presence_penalty"))
+    seen = count_tokens(rows, [data.prompt_token_ids for _, _, data in asking],
+                        [data.output_token_ids for _, _, data in asking], logits.shape[1])
+    params = [params for _, params, _ in asking]
+    whose = np.searchsorted(rows, seen.rows)  # (num_entries,)
+    values = apply_repetition_penalty(
+        get_entries(logits, seen), np.array([p.repetition_penalty for p in params])[whose])
+    values = apply_frequency_penalty(
+        values, seen.amounts, np.array([p.frequency_penalty for p in params])[whose])
+    values = apply_presence_penalty(
+        values, seen.amounts, np.array([p.presence_penalty for p in params])[whose])
+    return replace_entries(logits, seen, values)
 
 
 def _has_penalties(params: SamplingParams) -> bool:

@@ -1,6 +1,8 @@
 """Stages that change the logits of single tokens: bias, bans, penalties.
 
-They touch as many entries as there are tokens to change, never the whole vocabulary.
+They touch as many entries of the logits as there are tokens to change, never the whole vocabulary:
+`Entries` says where they are, the stages compute their new values, `replace_entries` puts them
+back.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,105 +13,102 @@ import numpy as np
 from numpy.typing import NDArray
 
 Logits = NDArray[np.float32]
+Values = NDArray[np.float64]
 _LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass
 class Entries:
-    """Some entries of the logits: ``logits[rows[i], token_ids[i]]``, each at most once.
+    """Some entries of the logits, ``logits[rows[i], token_ids[i]]``, each at most once.
 
     Attributes
     ----------
     rows, token_ids : (num_entries,) int64
         Where they are.
-    values : (num_entries,) float64
-        What belongs to each: a bias, or how often the token occurs.
+    amounts : (num_entries,) float64
+        What belongs to each: a bias, or how often the token occurs in the output.
     """
 
     rows: NDArray[np.int64]
     token_ids: NDArray[np.int64]
-    values: NDArray[np.float64]
+    amounts: Values
 
     @classmethod
     def of(cls, entries: Iterable[tuple[int, int, float]]) -> "Entries":
-        """Gather (row, token id, value)."""
+        """Gather (row, token id, amount)."""
         table = np.array(list(entries), dtype=np.float64).reshape(-1, 3)  # (num_entries, 3)
         return cls(table[:, 0].astype(np.int64), table[:, 1].astype(np.int64), table[:, 2])
 
 
-def count_tokens(rows: Sequence[int], token_ids: Sequence[Sequence[int]],
-                 vocab_size: int) -> Entries:
-    """Return how often each token occurs in the text behind each row.
+def count_tokens(rows: Sequence[int], prompts: Sequence[Sequence[int]],
+                 outputs: Sequence[Sequence[int]], vocab_size: int) -> Entries:
+    """Return an entry for each token behind each row: how often it occurs in the output.
+
+    Tokens that only the prompt has are there with 0.
 
     Parameters
     ----------
     rows : sequence of int
         Rows of the logits.
-    token_ids : sequence of sequences of int
-        For each of these rows the tokens to count.
+    prompts, outputs : sequence of sequences of int
+        For each of these rows its tokens.
     vocab_size : int
         All token ids are smaller.
 
     Examples
     --------
-    >>> counts = count_tokens([4], [[7, 5, 7]], vocab_size=10)
-    >>> counts.rows.tolist(), counts.token_ids.tolist(), counts.values.tolist()
-    ([4, 4], [5, 7], [1.0, 2.0])
+    >>> counts = count_tokens([4], prompts=[[7, 9]], outputs=[[7, 5, 7]], vocab_size=10)
+    >>> counts.token_ids.tolist(), counts.amounts.tolist()
+    ([5, 7, 9], [1.0, 2.0, 0.0])
     """
-    row_of_token = np.repeat(np.array(rows, dtype=np.int64), [len(ids) for ids in token_ids])
-    all_ids = np.fromiter(chain.from_iterable(token_ids), np.int64, len(row_of_token))
-    keys, counts = np.unique(row_of_token * vocab_size + all_ids, return_counts=True)
+    lengths = [len(token_ids) for token_ids in chain(prompts, outputs)]
+    row_of_token = np.repeat(np.array([*rows, *rows], dtype=np.int64), lengths)
+    all_ids = np.fromiter(chain.from_iterable(chain(prompts, outputs)), np.int64, sum(lengths))
+    is_output = np.arange(len(all_ids)) >= sum(lengths[:len(rows)])
+    keys, place = np.unique(row_of_token * vocab_size + all_ids, return_inverse=True)
+    counts = np.bincount(place, weights=is_output, minlength=len(keys))  # (num_entries,)
     return Entries(keys // vocab_size, keys % vocab_size, counts.astype(np.float64))
 
 
-def apply_logit_bias(logits: Logits, biases: Entries) -> Logits:
-    """Add each bias, clamped to [-100, 100], to its logit."""
-    return _replace(logits, biases, _get(logits, biases) + np.clip(biases.values, -100, 100))
-
-
-def ban_tokens(logits: Logits, banned: Entries) -> Logits:
-    """Make tokens impossible: below `min_tokens` those that would end the output."""
-    return _replace(logits, banned, np.full(len(banned.rows), -np.inf))
-
-
-def apply_repetition_penalty(logits: Logits, seen: Entries,
-                             penalties: NDArray[np.float64]) -> Logits:
-    """Divide the positive and multiply the negative logits of tokens seen in prompt or output.
-
-    Parameters
-    ----------
-    logits : (num_rows, vocab_size) float32
-    seen : Entries
-        The tokens seen; how often does not matter.
-    penalties : (num_rows,) float64
-        Above 1 makes repeating less likely.  From CTRL (Keskar et al., 2019).
-    """
-    old, penalty = _get(logits, seen), penalties[seen.rows]  # (num_entries,)
-    with np.errstate(over="ignore"):
-        return _replace(logits, seen, np.where(old > 0, old / penalty, old * penalty))
-
-
-def apply_frequency_penalty(logits: Logits, output_counts: Entries,
-                            penalties: NDArray[np.float64]) -> Logits:
-    """Take the penalty off each token of the output, once for each time that it occurs there."""
-    loss = penalties[output_counts.rows] * output_counts.values  # (num_entries,)
-    return _replace(logits, output_counts, _get(logits, output_counts) - loss)
-
-
-def apply_presence_penalty(logits: Logits, output_counts: Entries,
-                           penalties: NDArray[np.float64]) -> Logits:
-    """Take the penalty off each token that occurs in the output, however often."""
-    loss = penalties[output_counts.rows]  # (num_entries,)
-    return _replace(logits, output_counts, _get(logits, output_counts) - loss)
-
-
-def _get(logits: Logits, entries: Entries) -> NDArray[np.float64]:
+def get_entries(logits: Logits, entries: Entries) -> Values:
+    """Return the logits of `entries`, (num_entries,)."""
     return logits[entries.rows, entries.token_ids].astype(np.float64)
 
 
-def _replace(logits: Logits, entries: Entries, values: NDArray[np.float64]) -> Logits:
+def replace_entries(logits: Logits, entries: Entries, values: Values) -> Logits:
     """Return a copy with other values in `entries`; what was finite stays finite in float32."""
     finite = np.clip(values, -_LARGEST, _LARGEST)
     logits = logits.copy()
     logits[entries.rows, entries.token_ids] = np.where(np.isneginf(values), values, finite)
     return logits
+
+
+# In the stages below, `logits` are those of the entries, (num_entries,), as are the penalties.
+
+def apply_logit_bias(logits: Values, biases: Values) -> Values:
+    """Add the biases, clamped to [-100, 100]."""
+    return logits + np.clip(biases, -100, 100)
+
+
+def ban_tokens(logits: Values) -> Values:
+    """Make tokens impossible: below `min_tokens` those that would end the output."""
+    return np.full_like(logits, -np.inf)
+
+
+def apply_repetition_penalty(logits: Values, penalties: Values) -> Values:
+    """Make what prompt or output has already less likely, if the penalty is above 1.
+
+    Divides positive and multiplies negative logits (CTRL; Keskar et al., 2019).
+    """
+    with np.errstate(over="ignore"):
+        return np.where(logits > 0, logits / penalties, logits * penalties)
+
+
+def apply_frequency_penalty(logits: Values, output_counts: Values, penalties: Values) -> Values:
+    """Take the penalty off, once for each time that the token occurs in the output."""
+    return logits - penalties * output_counts
+
+
+def apply_presence_penalty(logits: Values, output_counts: Values, penalties: Values) -> Values:
+    """Take the penalty off if the token occurs in the output, however often."""
+    return logits - penalties * (output_counts > 0)
