@@ -92,8 +92,8 @@ class Stepper:
         for index, recorded in enumerate(self.trace.steps[:len(self.trace)]):
             if recorded["step"] == step:
                 return index
-        raise IndexError(f"step {step} has not been recorded, but {len(self.trace)} others have; "
-                         f"s.go({step}) runs on to it.")
+        more = "" if self.engine is None else f" s.go({step}) runs on to it."
+        raise IndexError(f"step {step} has not been recorded; {len(self.trace)} steps have.{more}")
 
     def __len__(self) -> int:
         return len(self.trace)

@@ -33,7 +33,10 @@ def main(argv: Sequence[str]) -> int:
         return 0
     if not len(stepper):
         raise ValueError(f"{args.file} has no steps.")
-    view = stepper[-1] if args.step is None else stepper[args.step]
+    try:
+        view = stepper[-1 if args.step is None else args.step]
+    except IndexError as error:
+        raise ValueError(f"{args.file}: {error}") from None
     pictures = [view.timeline(), view.memory()] if args.step is None else [view.picture()]
     if args.svg is not None:
         pictures[0].svg(args.svg)

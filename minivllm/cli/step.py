@@ -34,6 +34,8 @@ class Session:
     ----------
     page : str
         The key of the picture that is shown; ``""`` is the overview.
+    name : str or None
+        The request that it is about; None: all.
     message : str
         What the last command said.
     """
@@ -41,13 +43,14 @@ class Session:
     def __init__(self, stepper: Stepper) -> None:
         self.stepper = stepper
         self.page = ""
+        self.name: str | None = None
         self.message = ""
         self._motions: dict[str, Callable[[], Picture]] = {
             "n": stepper.step, "b": stepper.back, "r": stepper.run,
             "p": lambda: stepper.until("preempt"), "c": lambda: stepper.until("copy")}
         self._pages: dict[str, Callable[[], Picture]] = {
-            "w": stepper.why, "t": stepper.table, "d": stepper.diff, "l": stepper.timeline,
-            "m": stepper.memory}
+            "w": lambda: stepper.why(self.name), "t": lambda: stepper.table(self.name),
+            "d": stepper.diff, "l": stepper.timeline, "m": stepper.memory}
 
     def do(self, key: str, argument: str = "") -> bool:
         """Do what `key` stands for; return False if that is to quit."""
@@ -59,8 +62,10 @@ class Session:
             if key in self._motions:
                 self.message = self._motions[key]().data["note"]
             elif key in self._pages:
-                self.page = "" if self.page == key and not argument else key
+                self._turn_to(key, argument)
             elif key == "g":
+                if not argument.isdigit():
+                    raise ValueError(f"g takes a number, got {argument!r}: g 5.")
                 self.stepper.go(int(argument))
             elif key == "s":
                 path = argument or f"step-{self.stepper.view.step}.svg"
@@ -72,13 +77,21 @@ class Session:
             self.message = str(error)
         return True
 
-    def picture(self, argument: str = "") -> Picture:
+    def _turn_to(self, key: str, name: str) -> None:
+        """Show another picture; the key of the one that is shown leads back to the overview."""
+        shown = self.page, self.name
+        self.page = "" if self.page == key and not name else key
+        self.name = name or None
+        try:
+            self.picture()
+        except ValueError:
+            # There is nothing to draw: stay where it was.
+            self.page, self.name = shown
+            raise
+
+    def picture(self) -> Picture:
         """Return the picture that is to be shown."""
-        if not len(self.stepper) or not self.page:
-            return self.stepper.picture()
-        if argument and self.page in ("w", "t"):
-            return self.stepper.why(argument) if self.page == "w" else self.stepper.table(argument)
-        return self._pages[self.page]()
+        return self._pages[self.page]() if self.page else self.stepper.picture()
 
 
 def footer(message: str, width: int) -> Group:
@@ -98,10 +111,12 @@ def run_screen(session: Session) -> None:
         room = screen.height - screen.num_lines(bottom)
         screen.draw(_page(session, room), bottom, offset)
 
-    with take_terminal(redraw):
+    with take_terminal(screen):
         while True:
             redraw()
             key = screen.key()
+            if key == "redraw":
+                continue
             if key in ("up", "down"):
                 most = max(screen.num_lines(_page(session, screen.height)) - screen.height // 2, 0)
                 offset = min(max(offset + (5 if key == "down" else -5), 0), most)
@@ -158,7 +173,7 @@ def run_lines(session: Session) -> None:
         if session.message:
             console.print(Text(session.message))
         elif key in "wtdlm":
-            console.print(session.picture(argument.strip()))
+            console.print(session.picture())
         else:
             console.print(session.stepper.picture())
 
