@@ -52,15 +52,15 @@ class Detokenizer:
             How many characters came; 0 while a character is unfinished.
         """
         skip = prms.skip_special_tokens
-        token_ids = seq.get_token_ids()
         if seq.tokens is None:
             seq.tokens, seq.prefix_offset, seq.read_offset = convert_prompt_ids_to_tokens(
-                self.tokenizer, token_ids[:-1], skip)
+                self.tokenizer, seq.get_token_ids()[:-1], skip)
         before = seq.tokens, seq.prefix_offset, seq.read_offset
+        new_token_id = seq.get_last_token_id()
         new_tokens, new_text, seq.prefix_offset, seq.read_offset = detokenize_incrementally(
-            self.tokenizer, token_ids[-1], *before, skip)
+            self.tokenizer, new_token_id, *before, skip)
         for token_id, logprob in seq.output_logprobs[-1].items():
-            logprob.decoded_token = new_text if token_id == token_ids[-1] else \
+            logprob.decoded_token = new_text if token_id == new_token_id else \
                 detokenize_incrementally(self.tokenizer, token_id, *before, skip)[1]
         seq.tokens.extend(new_tokens)
         seq.output_text += new_text
