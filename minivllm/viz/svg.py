@@ -67,7 +67,8 @@ def _line(line: list[Segment], y: float) -> Iterable[str]:
         style = style or Style()
         width = cell_len(text) * CELL
         if style.bgcolor is not None and not style.bgcolor.is_default:
-            yield (f'<rect x="{x:g}" y="{y + 1:g}" width="{width:g}" height="{LINE - 2:g}" rx="4" '
+            yield (f'<rect x="{x + 1:g}" y="{y + 1:g}" width="{width - 2:g}" '
+                   f'height="{LINE - 2:g}" rx="4" '
                    f'fill="{style.bgcolor.get_truecolor().hex}"/>')
         yield from _segment(text, _paint(style), x, y)
         x += width
@@ -143,10 +144,10 @@ _SHAPES: dict[str, _Shape] = {
     "▒": _box(0.08, 0.27, 0.84, 0.48, 1.5, 0.35),
     "░": _box(0, 0.05, 1, 0.9, 0, 0.25),
     "▓": _box(0, 0.05, 1, 0.9, 0, 0.75),
-    "█": _box(0, 0.05, 1, 0.9),
+    "█": _box(0, 0, 1, 1),
     "─": _box(0, 0.475, 1, 0.055),
     "│": _box(0.44, 0, 0.13, 1),
     "╭": _corner(True, True), "╮": _corner(False, True),
     "╰": _corner(True, False), "╯": _corner(False, False),
-    **{bar: _box(0.04, 1 - (i + 1) / 8, 0.92, (i + 1) / 8) for i, bar in enumerate("▁▂▃▄▅▆▇")},
+    **{bar: _box(0, 1 - (i + 1) / 8, 1, (i + 1) / 8) for i, bar in enumerate("▁▂▃▄▅▆▇")},
 }

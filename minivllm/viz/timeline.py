@@ -66,7 +66,7 @@ def draw_timeline(snapshot: Snapshot, pen: Pen) -> list[Text]:
     lives = request_lives(history)
     label_width = min(max(map(len, lives), default=2), pen.width // 4)
     room = pen.width - label_width - 10
-    cell = 2 if len(history) * 2 <= room else 1
+    cell = max(min(room // len(history), 3), 1)
     steps = [past.step for past in history[-(room // cell):]]
     title = f"steps {steps[0]} to {steps[-1]}"
     if len(steps) < len(history):
@@ -86,7 +86,7 @@ def _ruler(steps: list[int], label_width: int, cell: int) -> Text:
     """Return the numbers of some steps, above their columns."""
     line = " " * (label_width + 2)
     for column, step in enumerate(steps):
-        place = label_width + 2 + column * cell
+        place = label_width + 2 + column * cell + (cell - 1) // 2
         if step % (10 if cell == 1 else 5) == 0 and len(line) <= place:
             line = line.ljust(place) + f"{step} "
     return span(line, DIM)
@@ -100,9 +100,9 @@ def _life_line(name: str, life: _Life, steps: list[int], label_width: int, cell:
         if step > end:
             break
         glyph = life.glyphs.get(step, " ")
-        line.append(glyph, _style(glyph, life.seq_id)).append(" " * (cell - 1))
+        line.append(glyph.center(cell), _style(glyph, life.seq_id))
     if life.end:
-        line.append(f" {life.end}"[cell - 1:], DIM)
+        line.append(f" {life.end}", DIM)
     return line
 
 

@@ -110,10 +110,10 @@ def test_tokens_are_shown_as_they_are():
 def test_timeline_has_a_glyph_for_each_step():
     assert lines(timeline(classic()[2]), 60) == [
         "timeline  steps 0 to 2 ─────────────────────────────────────",
-        "    0",
-        "r0  P - D",
-        "r1  P - D",
-        "r2  w P X",
+        "     0",
+        "r0   P  -  D",
+        "r1   P  -  D",
+        "r2   w  P  X",
         "P prefill  D decode  - running, but not in this step",
         "w waiting  X preempted",
     ]
