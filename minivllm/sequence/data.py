@@ -42,10 +42,12 @@ class SequenceData:
     ----------
     cumulative_logprob : float
         Sum of the log-probabilities of the output tokens.
+    is_prefill : bool
+        True until all tokens are computed; then decode begins, with one new token a step.
     """
 
     __slots__ = ("prompt_token_ids", "output_token_ids", "cumulative_logprob",
-                 "_num_computed_tokens", "_stage", "_prompt_token_ids_tuple")
+                 "is_prefill", "_num_computed_tokens", "_prompt_token_ids_tuple")
 
     def __init__(self, prompt_token_ids: list[int],
                  output_token_ids: list[int] | None = None) -> None:
@@ -53,7 +55,7 @@ class SequenceData:
         self.output_token_ids = [] if output_token_ids is None else output_token_ids
         self.cumulative_logprob = 0.0
         self._num_computed_tokens = 0
-        self._stage = SequenceStage.PREFILL
+        self.is_prefill = True
         self._prompt_token_ids_tuple = tuple(prompt_token_ids)
 
     def append_token_id(self, token_id: int, logprob: float) -> None:
@@ -101,12 +103,12 @@ class SequenceData:
         if num_uncomputed < 0:
             raise InternalError(f"{self._num_computed_tokens} tokens computed of {self.get_len()}.")
         if num_uncomputed == 0:
-            self._stage = SequenceStage.DECODE
+            self.is_prefill = False
 
     def reset_state_for_recompute(self) -> None:
         """Forget what was computed: the blocks are gone."""
         self._num_computed_tokens = 0
-        self._stage = SequenceStage.PREFILL
+        self.is_prefill = True
 
     def get_last_token_id(self) -> int:
         """Return the newest token."""
@@ -123,7 +125,7 @@ class SequenceData:
     @property
     def stage(self) -> SequenceStage:
         """PREFILL until all tokens are computed, then DECODE."""
-        return self._stage
+        return SequenceStage.PREFILL if self.is_prefill else SequenceStage.DECODE
 
     def fork(self) -> "SequenceData":
         """Return a copy that shares the prompt (nobody changes it)."""
@@ -132,7 +134,7 @@ class SequenceData:
         child.output_token_ids = self.output_token_ids.copy()
         child.cumulative_logprob = self.cumulative_logprob
         child._num_computed_tokens = self._num_computed_tokens
-        child._stage = self._stage
+        child.is_prefill = self.is_prefill
         child._prompt_token_ids_tuple = self._prompt_token_ids_tuple
         return child
 

@@ -4,7 +4,7 @@ import enum
 
 from minivllm.block import LogicalTokenBlock
 from minivllm.inputs import LLMInputs
-from minivllm.sequence.data import Logprob, SampleLogprobs, SequenceData, SequenceStage
+from minivllm.sequence.data import Logprob, SampleLogprobs, SequenceData
 from minivllm.utils import cdiv
 
 
@@ -27,7 +27,7 @@ class SequenceStatus(enum.Enum):
     @staticmethod
     def get_finished_reason(status: "SequenceStatus") -> str | None:
         """Return what the user is told, None while unfinished."""
-        return _FINISH_REASONS.get(status)
+        return None if status in _UNFINISHED else _FINISH_REASONS[status]
 
 
 # A tuple, asked for every token: a look at identities, while hashing an enum is slow.
@@ -177,13 +177,11 @@ class Sequence:
 
     def is_prefill(self) -> bool:
         """Return True while tokens other than the newest are still to be computed."""
-        return self.data.stage is SequenceStage.PREFILL
+        return self.data.is_prefill
 
     def get_num_new_tokens(self) -> int:
         """Return how many tokens the next step has to compute: 1 in decode, the rest in prefill."""
-        if self.data.stage is SequenceStage.DECODE:
-            return 1
-        return self.data.get_num_uncomputed_tokens()
+        return self.data.get_num_uncomputed_tokens() if self.data.is_prefill else 1
 
     def fork(self, new_seq_id: int) -> "Sequence":
         """Return a copy with an id of its own; the block manager forks its block table apart."""
