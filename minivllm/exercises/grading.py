@@ -64,7 +64,7 @@ def toy_workload(prompt_lens: list[int], num_gpu_blocks: int, *, num_cpu_blocks:
     return Workload(
         format=FORMAT, name="toy", engine=engine, vocab_size=97, eos_token_id=0,
         requests=[{"request_id": f"r{i}", "arrival_step": 0, "abort_step": None,
-                   "prompt_token_ids": list(range(10 * i + 1, 10 * i + 1 + length)),
+                   "prompt_token_ids": [(10 * i + k) % 96 + 1 for k in range(length)],
                    "sampling": sampling} for i, length in enumerate(prompt_lens)])
 
 
