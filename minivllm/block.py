@@ -9,6 +9,7 @@ vLLM stores the logical blocks beside the tokens.  Here they are a view, cut fro
 when somebody looks (`Sequence.logical_token_blocks`): the engine itself needs only their number.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from minivllm.utils import Device
@@ -97,5 +98,30 @@ class PhysicalTokenBlock:
     unfilled: bool = False
 
 
-# Logical block i of a sequence lives in physical block ``table[i]``.
-BlockTable = list[PhysicalTokenBlock]
+class BlockTable(list[PhysicalTokenBlock]):
+    """The physical blocks of a sequence: logical block i lives in ``table[i]``.
+
+    Parameters
+    ----------
+    blocks : iterable of PhysicalTokenBlock, optional
+        What is in it at first.
+
+    Attributes
+    ----------
+    block_numbers : list of int
+        Their numbers, kept beside them because every step asks for them.
+    """
+
+    def __init__(self, blocks: Iterable[PhysicalTokenBlock] = ()) -> None:
+        super().__init__(blocks)
+        self.block_numbers = [block.block_number for block in self]
+
+    def append(self, block: PhysicalTokenBlock) -> None:
+        """Add the next block."""
+        super().append(block)
+        self.block_numbers.append(block.block_number)
+
+    def replace_last(self, block: PhysicalTokenBlock) -> None:
+        """Put another block in the place of the last one."""
+        self[-1] = block
+        self.block_numbers[-1] = block.block_number

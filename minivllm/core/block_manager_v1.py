@@ -49,12 +49,12 @@ class BlockSpaceManagerV1(BlockSpaceManager):
         seqs = seq_group.get_seqs(SequenceStatus.WAITING)
         if self.enable_caching:
             for seq in seqs:
-                self.block_tables[seq.seq_id] = [
-                    self._allocate_by_content(seq, i) for i in range(seq.n_blocks)]
+                self.block_tables[seq.seq_id] = BlockTable(
+                    [self._allocate_by_content(seq, i) for i in range(seq.n_blocks)])
             return
-        blocks: BlockTable = []
+        blocks: list[PhysicalTokenBlock] = []
         for seq, layout in zip(seqs, shared_layout(seqs, self.block_size), strict=True):
-            table: BlockTable = []
+            table = BlockTable()
             for index in layout:
                 if index == len(blocks):
                     blocks.append(self.gpu_allocator.allocate())
@@ -84,18 +84,19 @@ class BlockSpaceManagerV1(BlockSpaceManager):
     def append_slots(self, seq: Sequence, num_lookahead_slots: int = 0) -> list[tuple[int, int]]:
         """Make a slot for the newest token; return the copies (source, destination) needed."""
         table = self.block_tables[seq.seq_id]
-        if len(table) < seq.n_blocks:
+        if len(table) * self.block_size < seq.get_len():
             table.append(self._allocate_last_physical_block(seq))
             return []
         last_block = table[-1]
         if last_block.ref_count == 1:
             if self.enable_caching and seq.get_len() % self.block_size == 0:
-                table[-1] = self._promote_last_block(seq, last_block)
+                table.replace_last(self._promote_last_block(seq, last_block))
             return []
         # Shared: copy on write.
-        table[-1] = self._allocate_last_physical_block(seq)
+        new_block = self._allocate_last_physical_block(seq)
+        table.replace_last(new_block)
         self.gpu_allocator.free(last_block)
-        return [(last_block.block_number, table[-1].block_number)]
+        return [(last_block.block_number, new_block.block_number)]
 
     def _allocate_last_physical_block(self, seq: Sequence) -> PhysicalTokenBlock:
         """Allocate by content if the block is full already, else a block of its own."""
@@ -121,7 +122,7 @@ class BlockSpaceManagerV1(BlockSpaceManager):
     def fork(self, parent_seq: Sequence, child_seq: Sequence) -> None:
         """Let the child share all blocks of its parent."""
         table = self.block_tables[parent_seq.seq_id]
-        self.block_tables[child_seq.seq_id] = table.copy()
+        self.block_tables[child_seq.seq_id] = BlockTable(table)
         for block in table:
             self.gpu_allocator.share(block)
 
@@ -155,7 +156,7 @@ class BlockSpaceManagerV1(BlockSpaceManager):
         mapping: dict[PhysicalTokenBlock, PhysicalTokenBlock] = {}
         for seq in seqs:
             num_filled = seq.data.get_num_computed_tokens() // self.block_size
-            table: BlockTable = []
+            table = BlockTable()
             for i, block in enumerate(self.block_tables[seq.seq_id]):
                 if block in mapping:
                     destination.share(mapping[block])
@@ -195,7 +196,7 @@ class BlockSpaceManagerV1(BlockSpaceManager):
 
     def get_block_table(self, seq: Sequence) -> list[int]:
         """Return the sequence's block numbers, logical block 0 first."""
-        return [block.block_number for block in self.block_tables[seq.seq_id]]
+        return self.block_tables[seq.seq_id].block_numbers.copy()
 
     def block_uses(self) -> Iterator[BlockUse]:
         """Walk through all entries of all block tables, each table from its beginning."""

@@ -60,6 +60,10 @@ class SchedulingBudget:
             self._seqs_of[req_id] = num_curr_seqs
             self.num_curr_seqs += num_curr_seqs
 
+    def has_seats(self, req_id: str) -> bool:
+        """Return True if the request has taken its seats."""
+        return req_id in self._seqs_of
+
     def subtract_num_seqs(self, req_id: str, num_curr_seqs: int) -> None:
         """Give the request's seats back, if it has taken some."""
         if self._seqs_of.pop(req_id, None) is not None:

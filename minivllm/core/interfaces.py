@@ -139,7 +139,9 @@ class BlockSpaceManager(ABC):
 
     def can_append_slots(self, seq_group: SequenceGroup, num_lookahead_slots: int = 0) -> bool:
         """Say whether the group may run another step."""
-        return self.append_demand(seq_group) <= self.get_num_free_gpu_blocks()
+        num_free = self.get_num_free_gpu_blocks()
+        # Most often there is no need to count.
+        return seq_group.num_seqs() <= num_free or self.append_demand(seq_group) <= num_free
 
     @abstractmethod
     def append_slots(self, seq: Sequence, num_lookahead_slots: int = 0) -> list[tuple[int, int]]:

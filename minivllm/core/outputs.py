@@ -4,7 +4,7 @@ import enum
 from dataclasses import dataclass, field
 
 from minivllm.decisions import Decision
-from minivllm.sequence import SequenceGroup
+from minivllm.sequence import Sequence, SequenceGroup
 
 # (source, destination) block numbers.
 BlockMove = tuple[int, int]
@@ -23,10 +23,21 @@ class PreemptionMode(enum.Enum):
 
 @dataclass(slots=True)
 class ScheduledSequenceGroup:
-    """A group of the batch and how many tokens of each of its sequences are processed."""
+    """A group of the batch.
+
+    Attributes
+    ----------
+    seq_group : SequenceGroup
+        The group.
+    token_chunk_size : int
+        How many tokens of each sequence are processed.
+    seqs : list of Sequence
+        The sequences that run.
+    """
 
     seq_group: SequenceGroup
     token_chunk_size: int
+    seqs: list[Sequence] = field(default_factory=list)
 
 
 @dataclass

@@ -27,6 +27,11 @@ class FCFS(Policy):
         """Return the time since arrival."""
         return now - seq_group.metrics.arrival_time
 
+    def sort_by_priority(self, now: float,
+                         seq_groups: Iterable[SequenceGroup]) -> deque[SequenceGroup]:
+        """Return the requests, the first to arrive first, whatever the time."""
+        return deque(sorted(seq_groups, key=lambda group: group.metrics.arrival_time))
+
 
 class PolicyFactory:
     """Finds a policy by its name."""

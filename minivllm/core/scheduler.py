@@ -156,10 +156,8 @@ class Scheduler:
             outputs = self._schedule_default(budget, DecisionLog())
         now = self.clock()
         batch = [self._metadata(scheduled, now) for scheduled in outputs.scheduled_seq_groups]
-        # Only now: no group may skip what another one computes in the same batch.
-        for scheduled in outputs.scheduled_seq_groups:
-            self.block_manager.mark_blocks_as_computed(scheduled.seq_group,
-                                                       scheduled.token_chunk_size)
+        if self.cache_config.enable_prefix_caching:
+            self._note_use(outputs.scheduled_seq_groups, now)
         return batch, outputs
 
     # ------------------------------------------------------------------ the two policies
@@ -227,12 +225,13 @@ class Scheduler:
             seq_group = queue[0]
             seqs = seq_group.get_seqs(SequenceStatus.RUNNING)
             is_prefill = seqs[0].is_prefill()
-            chunk = self._get_chunk(seqs, budget, chunked and (is_prefill or len(seqs) == 1))
+            chunk = self._get_chunk(seqs, budget, chunked) if is_prefill else 1
             if not 0 < chunk * len(seqs) <= budget.remaining_token_budget():
                 log.add(self.checks.pauses(seq_group, seqs, budget))
                 break
             queue.popleft()
-            if not self._make_room(seq_group, queue, result, log):
+            if not (self.block_manager.can_append_slots(seq_group, 0)
+                    or self._make_room(seq_group, queue, result, log)):
                 break
             scheduled = self._take(seq_group, seqs, chunk, budget)
             if is_prefill:
@@ -397,14 +396,29 @@ class Scheduler:
               budget: SchedulingBudget) -> ScheduledSequenceGroup:
         """Take the group's tokens and seats out of the budget."""
         budget.add_num_batched_tokens(seq_group.request_id, chunk * len(seqs))
-        budget.add_num_seqs(seq_group.request_id, seq_group.get_max_num_running_seqs())
-        budget.num_cut_tokens += (seqs[0].get_num_new_tokens() - chunk) * len(seqs)
-        return ScheduledSequenceGroup(seq_group, chunk)
+        if not budget.has_seats(seq_group.request_id):
+            budget.add_num_seqs(seq_group.request_id, seq_group.get_max_num_running_seqs())
+        if seqs[0].is_prefill():
+            budget.num_cut_tokens += (seqs[0].get_num_new_tokens() - chunk) * len(seqs)
+        return ScheduledSequenceGroup(seq_group, chunk, seqs)
 
     def _append_slots(self, seqs: list[Sequence], blocks_to_copy: list[BlockMove]) -> None:
         """Make room for the newest token of each sequence."""
         for seq in seqs:
             blocks_to_copy.extend(self.block_manager.append_slots(seq, 0))
+
+    def _note_use(self, batch: list[ScheduledSequenceGroup], now: float) -> None:
+        """Tell the prefix cache which blocks the batch uses, and which it computes.
+
+        That comes after the whole batch is described: no group may skip what another one computes
+        in the same batch.
+        """
+        for scheduled in batch:
+            for seq in scheduled.seqs:
+                self.block_manager.access_all_blocks_in_seq(seq, now)
+        for scheduled in batch:
+            self.block_manager.mark_blocks_as_computed(scheduled.seq_group,
+                                                       scheduled.token_chunk_size)
 
     def _passed_delay(self, now: float) -> bool:
         """Return False while prompts are to be gathered (`delay_factor`)."""
@@ -419,11 +433,9 @@ class Scheduler:
 
     def _metadata(self, scheduled: ScheduledSequenceGroup, now: float) -> SequenceGroupMetadata:
         """Describe a scheduled group for the worker."""
-        seq_group, chunk = scheduled.seq_group, scheduled.token_chunk_size
+        seq_group, chunk, seqs = (scheduled.seq_group, scheduled.token_chunk_size,
+                                  scheduled.seqs)
         seq_group.maybe_set_first_scheduled_time(now)
-        seqs = seq_group.get_seqs(SequenceStatus.RUNNING)
-        for seq in seqs:
-            self.block_manager.access_all_blocks_in_seq(seq, now)
         data, is_prompt = seqs[0].data, seqs[0].is_prefill()
         return SequenceGroupMetadata(
             request_id=seq_group.request_id,

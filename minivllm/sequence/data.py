@@ -42,6 +42,8 @@ class SequenceData:
     ----------
     cumulative_logprob : float
         Sum of the log-probabilities of the output tokens.
+    stage : SequenceStage
+        PREFILL until all tokens are computed, then DECODE.
     is_prefill : bool
         True until all tokens are computed; then decode begins, with one new token a step.
     """
@@ -121,11 +123,6 @@ class SequenceData:
     def get_output_token_ids(self) -> list[int]:
         """Return the output tokens."""
         return self.output_token_ids
-
-    @property
-    def stage(self) -> SequenceStage:
-        """PREFILL until all tokens are computed, then DECODE."""
-        return SequenceStage.PREFILL if self.is_prefill else SequenceStage.DECODE
 
     def fork(self) -> "SequenceData":
         """Return a copy that shares the prompt (nobody changes it)."""

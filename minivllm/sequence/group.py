@@ -118,9 +118,10 @@ class SequenceGroup:
 
     def get_seqs(self, status: SequenceStatus | None = None) -> list[Sequence]:
         """Return the sequences (with this status), in the order in which they joined."""
-        if status is None:
-            return list(self.seqs_dict.values())
-        return [seq for seq in self.seqs_dict.values() if seq.status is status]
+        seqs = list(self.seqs_dict.values())
+        if status is None or len(seqs) == 1 and seqs[0].status is status:
+            return seqs
+        return [seq for seq in seqs if seq.status is status]
 
     def get_unfinished_seqs(self) -> list[Sequence]:
         """Return the sequences that go on."""
@@ -142,11 +143,13 @@ class SequenceGroup:
 
     def num_seqs(self, status: SequenceStatus | None = None) -> int:
         """Return how many sequences (with this status) there are."""
-        return len(self.seqs_dict) if status is None else len(self.get_seqs(status))
+        if status is None:
+            return len(self.seqs_dict)
+        return sum(seq.status is status for seq in self.seqs_dict.values())
 
     def num_unfinished_seqs(self) -> int:
         """Return how many sequences go on."""
-        return len(self.get_unfinished_seqs())
+        return sum(not seq.is_finished() for seq in self.seqs_dict.values())
 
     def num_finished_seqs(self) -> int:
         """Return how many sequences have ended."""
