@@ -56,10 +56,11 @@ class Page(Document):
 
     @property
     def folder(self) -> Path:
-        """A folder with a folder ``img``; files that one block writes the next can read."""
+        """A folder with the folders that pictures go to; what one block writes the next can read."""
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="page-")
-            (Path(self._folder.name) / "img").mkdir()
+            for pictures in ("img", "docs/img"):
+                (Path(self._folder.name) / pictures).mkdir(parents=True)
         return Path(self._folder.name)
 
     def check(self, expected: str, made: str, start: int, end: int) -> str | None:
