@@ -246,6 +246,10 @@ class Stepper:
         """Say why a request ran or did not, and what would have let it run."""
         return self.view.why(name)
 
+    def attention(self, name: str | None = None) -> Picture:
+        """Draw which slots decoding tokens read; `minivllm.tracing.attention` records it."""
+        return self.view.attention(name)
+
     def picture(self) -> Picture:
         """Draw the whole step."""
         if self._at < 0:

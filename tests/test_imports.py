@@ -12,8 +12,8 @@ PACKAGE = Path(__file__).parents[1] / "minivllm"
 # neighbours on its floor that are named below.
 FLOORS = [
     ["workloads", "sequence", "block", "decisions", "config", "sampling_params", "pooling_params",
-     "inputs", "outputs", "lora.request", "tracing.snapshot", "transformers_utils", "logger",
-     "envs", "threads", "utils", "version"],
+     "inputs", "outputs", "lora.request", "tracing.snapshot", "tracing.batch", "transformers_utils",
+     "logger", "envs", "threads", "utils", "version"],
     ["model_executor", "lora", "attention", "distributed"],
     ["worker"],
     ["core", "executor"],

@@ -12,7 +12,7 @@ What is written down is what a trace file holds: the format's fields, the decisi
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any, Protocol
 
 from minivllm.core.scheduler import SchedulerOutputs
 from minivllm.engine.llm_engine import LLMEngine
@@ -23,6 +23,7 @@ from minivllm.sequence import (
     SequenceGroupMetadata,
     SequenceStatus,
 )
+from minivllm.tracing.attention import RecordingBackend
 from minivllm.tracing.block_states import block_rows, block_table
 from minivllm.tracing.recording import SequenceRow, Trace
 from minivllm.tracing.run import StepClock
@@ -76,6 +77,8 @@ class Recorder:
     """
 
     def __init__(self, engine: LLMEngine) -> None:
+        if (backend := _recording_backend(engine)) is not None:
+            backend.check(engine.model_config)
         # A simulation's clock knows the number of the step; else steps are counted here.
         self._is_simulation = isinstance(engine.clock, StepClock)
         self._clock = engine.clock if isinstance(engine.clock, StepClock) else StepClock()
@@ -93,6 +96,8 @@ class Recorder:
         if steps and "state" not in steps[-1]:
             # The model raised an error in the step before: it never was.
             steps.pop()
+        if (backend := _recording_backend(engine)) is not None:
+            backend.take_weights()  # of a step that nobody recorded
         self.format_recorder.on_schedule(engine, seq_group_metadata_list, scheduler_outputs)
 
     def on_step(self, engine: LLMEngine, scheduler_outputs: SchedulerOutputs,
@@ -110,10 +115,24 @@ class Recorder:
                 scheduler.block_manager, device,
                 [row.block_table for row in rows if row.device == name])]
                for device, name in _NAMES.items()},
+            **self._attention(engine),
         }
         self._running = [group.request_id for group in scheduler.running]
         if not self._is_simulation:
             self._clock.step += 1
+
+    def _attention(self, engine: LLMEngine) -> dict[str, Any]:
+        """Return what a recording attention backend has seen of the step's decodes."""
+        backend = _recording_backend(engine)
+        weights = [] if backend is None else backend.take_weights()
+        if backend is None or not weights:
+            return {}
+        decodes = [seq["seq_id"] for request in self.format_recorder.steps[-1]["scheduled"]
+                   if not request["is_prompt"] for seq in request["seqs"]]
+        return {"attention": {
+            "layer": backend.layer, "head": backend.head,
+            "weights": {seq_id: [round(float(weight), 6) for weight in row]
+                        for seq_id, row in zip(decodes, weights, strict=True)}}}
 
     def _groups(self, engine: LLMEngine,
                 scheduler_outputs: SchedulerOutputs) -> list[SequenceGroup]:
@@ -153,6 +172,13 @@ class Recorder:
             seq.seq_id, name, seq.status.name, seq.get_len(), seq.data.get_num_computed_tokens(),
             _NAMES[device] if device else None, table, seq.get_cumulative_logprob(),
             SequenceStatus.get_finished_reason(seq.status))
+
+
+def _recording_backend(engine: LLMEngine) -> type[RecordingBackend] | None:
+    backend = engine.model_executor.attention_backend
+    if isinstance(backend, type) and issubclass(backend, RecordingBackend):
+        return backend
+    return None
 
 
 def limits_of(engine: LLMEngine) -> Limits:

@@ -11,16 +11,19 @@ from dataclasses import asdict
 from typing import Any, NamedTuple, overload
 
 from minivllm.decisions import Check, Decision, Verdict
+from minivllm.tracing.batch import (
+    AttentionState,
+    CompletionState,
+    RequestResult,
+    ScheduledRequest,
+    ScheduledSequence,
+)
 from minivllm.tracing.compare import check_trace
 from minivllm.tracing.files import read_json, write_json
 from minivllm.tracing.snapshot import (
     BlockState,
-    CompletionState,
     Limits,
     PoolState,
-    RequestResult,
-    ScheduledRequest,
-    ScheduledSequence,
     SequenceState,
     TokenLog,
     holders_of,
@@ -184,6 +187,7 @@ def _view(step: dict[str, Any], limits: Limits, logs: dict[int, TokenLog],
         ignored=tuple(step["ignored"]), preempted=tuple(state["preempted"]),
         decisions=tuple(_decision(decision) for decision in step["decisions"]),
         outputs=tuple(_result(output) for output in step["outputs"]),
+        attention_weights=_attention(state["attention"]) if "attention" in state else None,
         previous=previous)
 
 
@@ -227,6 +231,12 @@ def _result(output: dict[str, Any]) -> RequestResult:
             completion["cumulative_logprob"], completion["finish_reason"],
             completion["stop_reason"])
         for completion in output["outputs"]))
+
+
+def _attention(fields: dict[str, Any]) -> AttentionState:
+    return AttentionState(fields["layer"], fields["head"],
+                          {int(seq_id): tuple(weights)
+                           for seq_id, weights in fields["weights"].items()})
 
 
 def _pairs(pairs: list[list[int]]) -> tuple[tuple[int, int], ...]:

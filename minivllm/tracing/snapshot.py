@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from minivllm.decisions import Decision
+from minivllm.tracing.batch import AttentionState, RequestResult, ScheduledRequest
 
 
 @dataclass(frozen=True)
@@ -157,65 +158,6 @@ class PoolState:
 
 
 @dataclass(frozen=True)
-class ScheduledSequence:
-    """A sequence of the batch as the scheduler handed it to the model."""
-
-    seq_id: int
-    num_tokens: int
-    num_computed_tokens: int
-    block_table: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class ScheduledRequest:
-    """A request of the batch as the scheduler handed it to the model.
-
-    Attributes
-    ----------
-    request_id : str
-        Which.
-    is_prompt : bool
-        In prefill, also when it is recomputed.
-    token_chunk_size : int
-        Tokens to compute, for each sequence.
-    do_sample : bool
-        False if the prompt is not complete after this chunk.
-    seqs : tuple of ScheduledSequence
-        Its running sequences.
-    computed_block_nums : tuple of int
-        Leading blocks found in the prefix cache.
-    """
-
-    request_id: str
-    is_prompt: bool
-    token_chunk_size: int
-    do_sample: bool
-    seqs: tuple[ScheduledSequence, ...]
-    computed_block_nums: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class CompletionState:
-    """One of a request's best sequences; `token_ids` are None while the request goes on."""
-
-    index: int
-    num_output_tokens: int
-    token_ids: tuple[int, ...] | None
-    cumulative_logprob: float
-    finish_reason: str | None
-    stop_reason: int | str | None
-
-
-@dataclass(frozen=True)
-class RequestResult:
-    """What a step returned for one request, best sequence first."""
-
-    request_id: str
-    finished: bool
-    outputs: tuple[CompletionState, ...]
-
-
-@dataclass(frozen=True)
 class Snapshot:
     """One step: what it decided, and how it left the engine.
 
@@ -243,6 +185,8 @@ class Snapshot:
         Why.
     outputs : tuple of RequestResult
         What the step returned.
+    attention_weights : AttentionState or None
+        If it has been recorded, and the step decoded.
     previous : Snapshot or None
         The step before, if it was recorded.
     """
@@ -266,6 +210,7 @@ class Snapshot:
     preempted: tuple[str, ...] = ()
     decisions: tuple[Decision, ...] = ()
     outputs: tuple[RequestResult, ...] = ()
+    attention_weights: AttentionState | None = None
     previous: "Snapshot | None" = field(default=None, repr=False, compare=False)
 
     def history(self) -> list["Snapshot"]:

@@ -3,7 +3,8 @@
 from rich.text import Text
 
 from minivllm.decisions import Decision, Verdict
-from minivllm.tracing.snapshot import ScheduledRequest, Snapshot
+from minivllm.tracing.batch import ScheduledRequest
+from minivllm.tracing.snapshot import Snapshot
 from minivllm.viz.blocks import draw_blocks
 from minivllm.viz.pen import BOLD, Pen, beside, span
 from minivllm.viz.picture import Picture

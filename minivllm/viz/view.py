@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from minivllm.tracing.snapshot import Snapshot
+from minivllm.viz.attention import attention
 from minivllm.viz.blocks import blocks
 from minivllm.viz.diff import diff
 from minivllm.viz.memory import memory
@@ -55,6 +56,10 @@ class View(Snapshot):
     def why(self, name: str | None = None) -> Picture:
         """Say why a request ran or did not, and what would have let it run."""
         return why(self, name)
+
+    def attention(self, name: str | None = None) -> Picture:
+        """Draw which slots decoding tokens read, if that has been recorded."""
+        return attention(self, name)
 
     def svg(self, path: str | os.PathLike[str] | None = None, width: int = 100) -> str:
         """Return the whole picture as SVG; write it to `path` if one is given."""

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable
 
+from minivllm.tracing.batch import ScheduledRequest, ScheduledSequence
 from minivllm.tracing.snapshot import (
     BlockState,
     Limits,
     PoolState,
-    ScheduledRequest,
-    ScheduledSequence,
     SequenceState,
     Snapshot,
     TokenLog,
