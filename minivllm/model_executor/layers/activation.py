@@ -5,7 +5,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from minivllm.model_executor.custom_op import CustomOp
 from minivllm.model_executor.module import Array
+from minivllm.threads import share
 
 
 def silu(x: Array) -> Array:
@@ -71,7 +73,7 @@ def get_act_fn(name: str) -> Callable[[Array], Array]:
     return _ACTIVATIONS[name]
 
 
-class SiluAndMul:
+class SiluAndMul(CustomOp):
     """The gate of a Llama MLP."""
 
     def __call__(self, x: Array) -> Array:
@@ -86,6 +88,10 @@ class SiluAndMul:
         (num_tokens, intermediate_size) float32
         """
         half = x.shape[1] // 2
+        if self.kernels is not None:
+            out = np.empty((len(x), half), dtype=np.float32)
+            share(8 * x.size, self.kernels.silu_and_mul, np.ascontiguousarray(x), out)
+            return out
         gated = silu(x[:, :half])
         gated *= x[:, half:]
         return gated

@@ -2,10 +2,12 @@
 
 import numpy as np
 
+from minivllm.model_executor.custom_op import CustomOp
 from minivllm.model_executor.module import Array, Module, empty_weight
+from minivllm.threads import share
 
 
-class RMSNorm(Module):
+class RMSNorm(CustomOp):
     """Divide each row by its root mean square, then scale (Zhang and Sennrich, 2019).
 
     Attributes
@@ -21,6 +23,11 @@ class RMSNorm(Module):
 
     def __call__(self, x: Array) -> Array:
         """Normalise the last axis of `x`, of shape ``(..., hidden_size)``."""
+        if self.kernels is not None:
+            rows = np.ascontiguousarray(x).reshape(-1, x.shape[-1])
+            out = np.empty(rows.shape, dtype=np.float32)
+            share(rows.size, self.kernels.rms_norm, rows, self.weight, self.variance_epsilon, out)
+            return out.reshape(x.shape)
         mean_square = np.einsum("...i,...i->...", x, x) / np.float32(x.shape[-1])
         scale = 1 / np.sqrt(mean_square + self.variance_epsilon)
         normed: Array = x * scale[..., None]

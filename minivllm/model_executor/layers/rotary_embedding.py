@@ -10,18 +10,21 @@ Left out: the interleaved pairs of GPT-J, and ``longrope``.
 
 import math
 from collections.abc import Callable, Mapping
+from copy import copy
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from minivllm.model_executor.custom_op import CustomOp
 from minivllm.model_executor.module import Array
+from minivllm.threads import share
 
 Scaling = Mapping[str, Any]
 
 
-class RotaryEmbedding:
+class RotaryEmbedding(CustomOp):
     """Turns queries and keys by their positions.
 
     Parameters
@@ -35,8 +38,9 @@ class RotaryEmbedding:
 
     def __init__(self, head_size: int, angles: Array, magnitude: float = 1.0) -> None:
         self.head_size = head_size
-        self.cos = np.cos(angles) * np.float32(magnitude)
-        self.sin = np.sin(angles) * np.float32(magnitude)
+        # No weights, so not public.
+        self._cos = np.cos(angles) * np.float32(magnitude)
+        self._sin = np.sin(angles) * np.float32(magnitude)
 
     def __call__(self, positions: NDArray[np.int64], query: Array,
                  key: Array) -> tuple[Array, Array]:
@@ -48,12 +52,17 @@ class RotaryEmbedding:
         query : (num_tokens, num_heads * head_size) float32
         key : (num_tokens, num_kv_heads * head_size) float32
         """
-        cos = self.cos[positions][:, None]  # (num_tokens, 1, rotary_dim // 2)
-        sin = self.sin[positions][:, None]
-        return self._turn(query, cos, sin), self._turn(key, cos, sin)
+        return self._turn(positions, query), self._turn(positions, key)
 
-    def _turn(self, flat: Array, cos: Array, sin: Array) -> Array:
+    def _turn(self, positions: NDArray[np.int64], flat: Array) -> Array:
         x = flat.reshape(len(flat), -1, self.head_size)  # (num_tokens, heads, head_size)
+        if self.kernels is not None:
+            out = np.empty(x.shape, dtype=np.float32)
+            share(x.size, self.kernels.rotary_embedding, positions, np.ascontiguousarray(x),
+                  self._cos, self._sin, out)
+            return out.reshape(flat.shape)
+        cos = self._cos[positions][:, None]  # (num_tokens, 1, rotary_dim // 2)
+        sin = self._sin[positions][:, None]
         half = cos.shape[-1]
         left, right, rest = x[..., :half], x[..., half:2 * half], x[..., 2 * half:]
         turned = np.empty(x.shape, dtype=np.float32)
@@ -163,7 +172,7 @@ _SCALINGS: dict[str, Callable[[int, int, int, float, Scaling], RotaryEmbedding]]
 
 def get_rope(head_size: int, rotary_dim: int, max_position: int, base: float,
              rope_scaling: Mapping[str, Any] | None = None) -> RotaryEmbedding:
-    """Return the rotary embedding of a model; layers that ask for the same share one.
+    """Return the rotary embedding of a model.
 
     Parameters
     ----------
@@ -188,9 +197,10 @@ def get_rope(head_size: int, rotary_dim: int, max_position: int, base: float,
         raise ValueError(f"rope scaling {name!r} is not supported; supported are "
                          f"{', '.join(_SCALINGS)}.")
     try:
-        return _build(head_size, rotary_dim, max_position, base, tuple(scaling.items()))
+        shared = _build(head_size, rotary_dim, max_position, base, tuple(scaling.items()))
     except KeyError as error:
         raise ValueError(f"rope scaling {name!r} in config.json needs {error}.") from None
+    return copy(shared)  # with the same tables
 
 
 @lru_cache(maxsize=8)

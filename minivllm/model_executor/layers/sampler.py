@@ -9,7 +9,7 @@ off has minus infinity.  Each stage is a pure function over exactly the rows tha
 Left out: probabilities kept for speculative decoding, the GPU kernel.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,10 +99,11 @@ class Sampler:
         check_logits(logits, sampling_metadata)
         slabs = sampling_metadata.slabs(slab_rows(logits.shape[1]))
         outputs: list[list[CompletionSequenceGroupOutput]] = [[] for _ in slabs]
+        remaining = enumerate(slabs)
         if len(slabs) > 1:
-            get_pool().run(_sample_slabs, logits, slabs, outputs)
+            get_pool().run(_sample_slabs, logits, remaining, outputs)
         else:
-            _sample_slabs(0, 1, logits, slabs, outputs)
+            _sample_slabs(0, 1, logits, remaining, outputs)
         return SamplerOutput([output for slab in outputs for output in slab])
 
 
@@ -112,11 +113,10 @@ def slab_rows(vocab_size: int) -> int:
 
 
 def _sample_slabs(thread: int, num_threads: int, logits: Logits,
-                  slabs: list[tuple[slice, SamplingMetadata]],
+                  remaining: Iterator[tuple[int, tuple[slice, SamplingMetadata]]],
                   outputs: list[list[CompletionSequenceGroupOutput]]) -> None:
-    """Fill one thread's share of `outputs`: every num_threads-th slab."""
-    for i in range(thread, len(slabs), num_threads):
-        rows, sampling_metadata = slabs[i]
+    """Take slabs from `remaining`, which all threads share, until none is left."""
+    for i, (rows, sampling_metadata) in remaining:
         outputs[i] = sample_slab(logits[rows], sampling_metadata)
 
 

@@ -60,12 +60,16 @@ def apply_top_p(logits: Logits, top_ps: NDArray[np.float64]) -> Logits:
     """
     weights = np.exp(shift_to_zero(logits))  # (num_rows, vocab_size)
     kept = np.empty(logits.shape, np.bool_)
-    for row, top_p in enumerate(top_ps):
-        edge, size = nucleus(weights[row], top_p * float(weights[row].sum()))
-        np.greater_equal(weights[row], edge, out=kept[row])
+    for row, (row_weights, top_p) in enumerate(zip(weights, top_ps, strict=True)):
+        total = float(row_weights.sum())
+        # All weights below this one together are less than 1 - top_p of the total.
+        negligible = total * (1 - top_p) / len(row_weights)
+        candidates = np.take(row_weights, np.flatnonzero(row_weights >= negligible))
+        edge, size = nucleus(candidates, total * top_p)
+        np.greater_equal(row_weights, edge, out=kept[row])
         surplus = np.count_nonzero(kept[row]) - size
         if surplus:
-            kept[row, np.flatnonzero(weights[row] == edge)[-surplus:]] = False
+            kept[row, np.flatnonzero(row_weights == edge)[-surplus:]] = False
     return keep(logits, kept)
 
 
@@ -78,7 +82,7 @@ def nucleus(weights: NDArray[np.float32], target: float) -> tuple[float, int]:
 
     Parameters
     ----------
-    weights : (vocab_size,) float32
+    weights : (num_weights,) float32
         Not negative.
     target : float
         Above 0.
