@@ -56,12 +56,17 @@ class Page(Document):
 
     @property
     def folder(self) -> Path:
-        """A folder with the folders that pictures go to; what one block writes the next can read."""
+        """Where the page's code runs; files that one block writes the next can read."""
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="page-")
             for pictures in ("img", "docs/img"):
                 (Path(self._folder.name) / pictures).mkdir(parents=True)
         return Path(self._folder.name)
+
+    def committed(self, made: Path) -> Path:
+        """Return where a picture made in `folder` is kept; ``docs/...`` is the repository's."""
+        name = made.relative_to(self.folder)
+        return (ROOT if name.parts[0] == "docs" else Path(self.path).parent) / name
 
     def check(self, expected: str, made: str, start: int, end: int) -> str | None:
         """Compare a part of the page with what it should be, or rewrite it."""
@@ -116,8 +121,7 @@ def evaluate(evaluator: Evaluator, example: Example) -> str | None:
     assert isinstance(page, Page)
     fence, output = example.parsed
     wrong = evaluator(page, fence, output)
-    pictures = [check_picture(made, Path(page.path).parent / made.relative_to(page.folder),
-                              page.update_docs)
+    pictures = [check_picture(made, page.committed(made), page.update_docs)
                 for made in sorted(page.folder.rglob("*.svg"))]
     for made in page.folder.rglob("*.svg"):
         made.unlink()

@@ -109,8 +109,20 @@ def run_commands(commands: list[str], folder: Path) -> list[str]:
 
 
 def run_command(command: str, folder: Path) -> str:
-    """Run one command line in this process; a failing one shows its error as well."""
-    words = shlex.split(command, comments=True)
+    """Run one command line, or several joined by ``&&``, in this process."""
+    shown = ""
+    words: list[str] = []
+    for word in [*shlex.split(command, comments=True), "&&"]:
+        if word == "&&":
+            shown += run_words(words, folder)
+            words = []
+        else:
+            words.append(word)
+    return shown
+
+
+def run_words(words: list[str], folder: Path) -> str:
+    """Run one command; a failing one shows its error as well."""
     if words[:3] == ["python", "-m", "minivllm"]:
         words = ["minivllm", *words[3:]]
     if not words or words[0] in INSTALLING:

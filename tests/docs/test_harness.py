@@ -207,6 +207,15 @@ def test_commands_are_run(page):
     assert check_page(path) == []
 
 
+def test_commands_joined_by_and_are_run_one_by_one(page):
+    [failure] = check_page(page("""
+        ```bash
+        pip install . && minivllm --version
+        ```
+        """))
+    assert "+minivllm " in failure
+
+
 def test_a_failing_command_shows_its_error(page):
     assert check_page(page("""
         ```console
@@ -295,8 +304,8 @@ def test_update_rewrites_outputs_quotations_and_sessions(page, update):
         ```
 
         ```python
-        # minivllm/block.py: BlockTable
-        BlockTable = None
+        # tests/docs/quoting.py: ROOT
+        ROOT = None
         ```
         """)
     assert check_page(path) == []
@@ -323,8 +332,8 @@ def test_update_rewrites_outputs_quotations_and_sessions(page, update):
         ```
 
         ```python
-        # minivllm/block.py: BlockTable
-        BlockTable = list[PhysicalTokenBlock]
+        # tests/docs/quoting.py: ROOT
+        ROOT = Path(__file__).parents[2]
         ```
         """).lstrip()
 
