@@ -9,7 +9,6 @@ window is a mask in attention).
 """
 
 from collections.abc import Iterator
-from itertools import takewhile
 
 from minivllm.block import BlockTable, PhysicalTokenBlock
 from minivllm.core.block_allocator_v1 import (
@@ -220,8 +219,13 @@ class BlockSpaceManagerV1(BlockSpaceManager):
 
     def get_all_computed_blocks(self, seq: Sequence) -> list[int]:
         """Return the leading computed blocks; never the last one, so that something is left."""
-        table = self.block_tables.get(seq.seq_id, [])
-        return [block.block_number for block in takewhile(lambda b: b.computed, table[:-1])]
+        table = self.block_tables.get(seq.seq_id)
+        if table is None:
+            return []
+        num_computed = 0
+        while num_computed < len(table) - 1 and table[num_computed].computed:
+            num_computed += 1
+        return table.block_numbers[:num_computed]
 
     def get_common_computed_block_ids(self, seqs: list[Sequence]) -> list[int]:
         """Return the leading blocks that need not be computed again, the same for all of `seqs`."""

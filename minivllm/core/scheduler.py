@@ -220,12 +220,11 @@ class Scheduler:
         """Let running groups go on, the first to arrive first; preempt when blocks run out."""
         result = SchedulerRunningOutputs()
         queue = self.policy.sort_by_priority(self.clock(), self.running)
-        chunked = self.scheduler_config.chunked_prefill_enabled
         while queue:
             seq_group = queue[0]
             seqs = seq_group.get_seqs(SequenceStatus.RUNNING)
             is_prefill = seqs[0].is_prefill()
-            chunk = self._get_chunk(seqs, budget, chunked) if is_prefill else 1
+            chunk = self._get_chunk(seqs, budget, may_cut=True) if is_prefill else 1
             if not 0 < chunk * len(seqs) <= budget.remaining_token_budget():
                 log.add(self.checks.pauses(seq_group, seqs, budget))
                 break
