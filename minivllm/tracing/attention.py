@@ -1,5 +1,7 @@
 """Recording what attention reads: one layer, one head, every decode step.
 
+For example::
+
     llm = LLM(attention_backend=record_attention(layer=2, head=0))
     with record(llm) as trace:
         llm.generate(prompts)

@@ -51,3 +51,10 @@ def test_links_between_pages_lead_somewhere(page):
     broken = [link for link in links if not re.match(r"https?:|#", link)
               and not (page.parent / link.split("#")[0]).exists()]
     assert broken == []
+
+
+def test_the_chinese_page_has_the_blocks_of_the_readme():
+    english, chinese = ([(fence.language, fence.body)
+                         for fence in find_fences(page.read_text(encoding="utf-8"))]
+                        for page in (ROOT / "README.md", ROOT / "docs" / "zh" / "index.md"))
+    assert chinese == english
