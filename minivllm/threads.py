@@ -22,6 +22,9 @@ logger = init_logger(__name__)
 _BLAS_VARIABLES = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
                    "VECLIB_MAXIMUM_THREADS")
 
+# Fewer multiplications are done before another thread has woken up.
+_WORTH_SHARING = 1 << 18
+
 # (function, its arguments, where to put None or the exception when it is done)
 Task = tuple[Callable[..., Any], tuple[Any, ...], "SimpleQueue[BaseException | None]"]
 
@@ -102,6 +105,22 @@ def get_pool() -> ThreadPool:
     if _pool is None:
         _pool = ThreadPool(envs.num_threads())
     return _pool
+
+
+def share(work: int, function: Callable[..., Any], *args: Any) -> None:
+    """Call a function on all threads, or on this one if there is little to do.
+
+    Parameters
+    ----------
+    work : int
+        About how many multiplications it takes.
+    function : callable
+        Takes the thread's number, the number of threads, and `args`.
+    """
+    if work < _WORTH_SHARING:
+        function(0, 1, *args)
+    else:
+        get_pool().run(function, *args)
 
 
 def _forget_pool() -> None:

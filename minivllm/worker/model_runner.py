@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from minivllm.attention.backends.abstract import AttentionBackend, AttentionMetadata
 from minivllm.config import CacheConfig, ModelConfig
+from minivllm.model_executor.custom_op import use_kernels
 from minivllm.model_executor.model_loader import get_model
 from minivllm.model_executor.sampling_metadata import SamplingMetadata
 from minivllm.sequence import SequenceData, SequenceGroupMetadata, SequenceGroupOutput
@@ -111,6 +112,7 @@ class ModelRunner:
         """Read the weights, or share those of a `model` that is loaded already."""
         limit_blas_threads()
         self.model = get_model(self.model_config) if model is None else model
+        use_kernels(self.model, self.attn_backend.get_layer_kernels())
 
     def execute_model(self, seq_group_metadata_list: list[SequenceGroupMetadata],
                       kv_caches: list[NDArray[np.float32]]) -> list[SequenceGroupOutput]:

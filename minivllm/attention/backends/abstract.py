@@ -6,6 +6,7 @@ in one flat row, those of prefills first, then one for each decoding sequence.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +65,11 @@ class AttentionBackend(ABC):
                            head_size: int) -> tuple[int, ...]:
         """Return the shape of one layer's cache."""
         return (2, num_blocks, num_kv_heads, block_size, head_size)
+
+    @staticmethod
+    def get_layer_kernels() -> ModuleType | None:
+        """Return kernels for the layers around attention; None: they stay in NumPy."""
+        return None
 
     @staticmethod
     @abstractmethod

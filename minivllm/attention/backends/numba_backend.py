@@ -3,21 +3,20 @@
 `minivllm.attention.backends.numpy_backend` says what is computed, `minivllm.attention.ops` how.
 """
 
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from minivllm.attention.backends.abstract import AttentionBackend, AttentionMetadata
+from minivllm.attention.ops import layers
 from minivllm.attention.ops.jit import is_compiled
 from minivllm.attention.ops.paged_attn import attention, reshape_and_cache
 from minivllm.logger import init_logger
-from minivllm.threads import get_pool
+from minivllm.threads import share
 
 logger = init_logger(__name__)
 
-# Below this many products a kernel is done before another thread has woken up.
-_WORTH_SHARING = 1 << 20
 _EVERYTHING = 1 << 30
 
 
@@ -27,13 +26,24 @@ class NumbaAttentionBackend(AttentionBackend):
     @staticmethod
     def warm_up() -> None:
         """Compile the kernels, or load them from the cache, by a batch of one token."""
-        if not (is_compiled(attention) and is_compiled(reshape_and_cache)):
-            logger.warning("Compiling attention kernels, which takes some seconds the first time.")
+        kernels = [attention, reshape_and_cache, layers.rms_norm, layers.silu_and_mul,
+                   layers.rotary_embedding]
+        if not all(is_compiled(kernel) for kernel in kernels):
+            logger.warning("Compiling kernels, which takes some seconds the first time.")
         token = np.ones((1, 1, 1), np.float32)
+        row = np.ones((1, 2), np.float32)
+        layers.rms_norm(0, 1, row, row[0], np.float32(1), row)
+        layers.silu_and_mul(0, 1, row, np.ones((1, 1), np.float32))
+        layers.rotary_embedding(0, 1, np.zeros(1, np.int64), token, row, row, token)
         kv_cache = np.zeros((2, 1, 1, 1, 1), np.float32)
         NumbaAttentionBackend.reshape_and_cache(token, token, kv_cache, np.zeros(1, np.int64))
         NumbaAttentionBackend.paged_attention(token, kv_cache, np.zeros((1, 1), np.int32),
                                               np.ones(1, np.int32), 1.0, None, token)
+
+    @staticmethod
+    def get_layer_kernels() -> ModuleType:
+        """Return the kernels of the layers around attention."""
+        return layers
 
     @staticmethod
     def reshape_and_cache(key: NDArray[np.float32], value: NDArray[np.float32],
@@ -50,9 +60,9 @@ class NumbaAttentionBackend(AttentionBackend):
                           sliding_window: int | None, out: NDArray[np.float32]) -> None:
         """Attend from each prefill's new tokens."""
         num_prefills = metadata.num_prefills
-        _share(query, kv_cache, metadata.block_tables[:num_prefills],
-               metadata.context_lens[:num_prefills], metadata.query_start_loc, scale,
-               sliding_window, out)
+        _attend(query, kv_cache, metadata.block_tables[:num_prefills],
+                metadata.context_lens[:num_prefills], metadata.query_start_loc, scale,
+                sliding_window, out)
 
     @staticmethod
     def paged_attention(query: NDArray[np.float32], kv_cache: NDArray[np.float32],
@@ -61,20 +71,14 @@ class NumbaAttentionBackend(AttentionBackend):
                         out: NDArray[np.float32]) -> None:
         """Attend from the last token of each sequence."""
         query_start_loc = np.arange(len(seq_lens) + 1, dtype=np.int32)
-        _share(query, kv_cache, block_tables, seq_lens - 1, query_start_loc, scale,
-               sliding_window, out)
+        _attend(query, kv_cache, block_tables, seq_lens - 1, query_start_loc, scale,
+                sliding_window, out)
 
 
-def _share(query: NDArray[np.float32], kv_cache: NDArray[np.float32],
-           block_tables: NDArray[np.int32], context_lens: NDArray[np.int32],
-           query_start_loc: NDArray[np.int32], scale: float, sliding_window: int | None,
-           out: NDArray[np.float32]) -> None:
-    """Run the kernel on all threads, or on this one if there is little to do."""
-    args: tuple[Any, ...] = (np.ascontiguousarray(query), kv_cache, block_tables, context_lens,
-                             query_start_loc, np.float32(scale), sliding_window or _EVERYTHING,
-                             out)
-    query_lens = np.diff(query_start_loc)
-    if query.size * int((context_lens + query_lens).max()) < _WORTH_SHARING:
-        attention(0, 1, *args)
-    else:
-        get_pool().run(attention, *args)
+def _attend(query: NDArray[np.float32], kv_cache: NDArray[np.float32],
+            block_tables: NDArray[np.int32], context_lens: NDArray[np.int32],
+            query_start_loc: NDArray[np.int32], scale: float, sliding_window: int | None,
+            out: NDArray[np.float32]) -> None:
+    longest = block_tables.shape[1] * kv_cache.shape[3]
+    share(query.size * longest, attention, np.ascontiguousarray(query), kv_cache, block_tables,
+          context_lens, query_start_loc, np.float32(scale), sliding_window or _EVERYTHING, out)

@@ -27,7 +27,9 @@ REORDERED = frozenset({"contract", "reassoc", "nsz"})
 def jit(fastmath: frozenset[str]) -> Callable[[Kernel], Kernel]:
     """Return a decorator that compiles a kernel when it is first called."""
     def compile_later(kernel: Kernel) -> Kernel:
-        options = {"nogil": True, "fastmath": set(fastmath)}
+        # Dividing by zero gives infinity, as in NumPy: a check would keep loops from being
+        # vectorised.
+        options = {"nogil": True, "error_model": "numpy", "fastmath": set(fastmath)}
         try:
             return numba.njit(kernel, cache=True, **options)  # type: ignore[no-any-return]
         except RuntimeError as error:
