@@ -10,8 +10,6 @@ from minivllm.tracing.snapshot import Snapshot
 from minivllm.viz.overview import line_text
 from minivllm.viz.pen import Pen
 from minivllm.viz.scene import (
-    MAX_SEQUENCE_ROWS,
-    ROW,
     Area,
     block_width,
     chip,
@@ -19,7 +17,7 @@ from minivllm.viz.scene import (
     draw_scene,
     label,
     pool_height,
-    sequence_rows,
+    sequences_height,
 )
 from minivllm.viz.svg import card
 from minivllm.viz.why import held_requests, reasons
@@ -49,9 +47,8 @@ class _Animation:
         last = views[-1]
         width = block_width(last.limits.block_size)
         lanes_bottom = _HEADER + _LANE * len(_QUEUES) + 34
-        rows = min(max(map(sequence_rows, views)), MAX_SEQUENCE_ROWS)
-        seqs = max(len(view.sequences) for view in views)
-        self.left = Area(_MARGIN, lanes_bottom, 86 + width, rows * ROW + (seqs - 1) * 12)
+        left_height = max(map(sequences_height, views))
+        self.left = Area(_MARGIN, lanes_bottom, 86 + width, left_height)
         pool_x = self.left.x + self.left.width + 150
         self.gpu = Area(pool_x, lanes_bottom, width, pool_height(last.gpu, width))
         self.cpu: Area | None = None
@@ -114,16 +111,23 @@ class _Animation:
         return lines
 
     def _request_ids(self) -> list[str]:
-        return list(dict.fromkeys(request_id for view in self.views
-                                  for request_id in view.request_ids))
+        """Return the requests that can be seen in a queue at some time."""
+        most = int(self.width // chip_width(""))
+        seen = {request_id for view in self.views
+                for queue in (view.waiting, view.running, view.swapped)
+                for request_id in queue[:most] if self._place(view, request_id) is not None}
+        everyone = dict.fromkeys(name for view in self.views for name in view.request_ids)
+        return [name for name in everyone if name in seen]
 
     def _travel(self, name: str, number: int, seconds: float) -> tuple[str, str]:
         """Return a chip that stands in its queue in each step, and the CSS that moves it."""
         places = [self._place(view, name) for view in self.views]
-        stops = []
         at = next(place for place in places if place is not None)
         shown = False
+        stops = [_stop(0, at, shown)]
         for index, place in enumerate(places):
+            if (place or at, place is not None) == (at, shown):
+                continue
             start = index / len(places) * 100
             stops.append(_stop(start, at, shown))
             at, shown = place or at, place is not None
@@ -136,13 +140,14 @@ class _Animation:
         return keyframes, f'<g class="mv-chip mv-r{number}">{chip(0, 0, name, seq_id)}</g>'
 
     def _place(self, view: Snapshot, name: str) -> tuple[float, float] | None:
-        """Return where a request's chip stands after a step; None if it is in no queue."""
+        """Return where a request's chip stands after a step; None if it cannot be seen."""
         for queue, queue_name in enumerate(_QUEUES):
             members: tuple[str, ...] = getattr(view, queue_name)
             if name in members:
                 before = members[:members.index(name)]
                 x = _MARGIN + 84 + sum(chip_width(other) + 8 for other in before)
-                return min(x, self.width - _MARGIN - 60), _HEADER + queue * _LANE
+                if x + chip_width(name) < self.width - _MARGIN:
+                    return x, _HEADER + queue * _LANE
         return None
 
 

@@ -11,7 +11,7 @@ from html import escape
 
 from rich.cells import cell_len
 
-from minivllm.tracing.snapshot import PoolState, SequenceState, Snapshot
+from minivllm.tracing.snapshot import BlockState, PoolState, SequenceState, Snapshot
 from minivllm.utils import cdiv
 from minivllm.viz.blocks import holder_name
 from minivllm.viz.pen import Pen, fill_of, ink_of
@@ -25,7 +25,9 @@ GAP = 20
 # Larger pools are drawn as small squares, without tokens; of more rows the first are drawn.
 _MAX_POOL_ROWS = 16
 _MAX_SLOTS = 8
-MAX_SEQUENCE_ROWS = 20
+_MAX_SEQUENCE_ROWS = 20
+_SEQUENCE_GAP = 12
+_SUMMARY_ROW = 26
 _SQUARE = 14
 
 
@@ -91,10 +93,13 @@ def block_positions(pool: PoolState, area: Area) -> dict[int, tuple[float, float
             for number in range(pool.num_blocks)}
 
 
-def sequence_rows(snapshot: Snapshot) -> int:
-    """Return how many rows the sequences with blocks take."""
-    block_size = snapshot.limits.block_size
-    return sum(_num_rows(seq, block_size) for seq in _seqs_with_blocks(snapshot))
+def sequences_height(snapshot: Snapshot) -> float:
+    """Return how high the sequences with blocks are drawn."""
+    seqs = _seqs_with_blocks(snapshot)
+    if is_large(snapshot.gpu):
+        return min(len(seqs), _MAX_SEQUENCE_ROWS) * _SUMMARY_ROW
+    rows = sum(_num_rows(seq, snapshot.limits.block_size) for seq in seqs)
+    return min(rows * ROW + len(seqs) * _SEQUENCE_GAP, _MAX_SEQUENCE_ROWS * ROW)
 
 
 def _seqs_with_blocks(snapshot: Snapshot) -> list[SequenceState]:
@@ -112,16 +117,42 @@ def draw_scene(snapshot: Snapshot, left: Area, gpu: Area, cpu: Area | None) -> I
     if cpu is not None:
         places["cpu"] = block_positions(snapshot.cpu, cpu)
         pools.append((snapshot.cpu, cpu))
-    y = left.y
-    for seq in _seqs_with_blocks(snapshot):
-        num_rows = _num_rows(seq, snapshot.limits.block_size)
-        if y + num_rows * ROW > left.y + left.height + ROW:
-            yield label(left.x, y + 15, "… more sequences", "mv-dim")
-            break
-        yield from _draw_sequence(snapshot, seq, left, y, places[seq.device or "gpu"])
-        y += num_rows * ROW + 12
+    if is_large(snapshot.gpu):
+        yield from _draw_summary(snapshot, left)
+    else:
+        yield from _draw_sequences(snapshot, left, places)
     for pool, area in pools:
         yield from _draw_pool(snapshot, pool, area)
+
+
+def _draw_sequences(snapshot: Snapshot, area: Area,
+                    places: dict[str, dict[int, tuple[float, float]]]) -> Iterator[str]:
+    y = area.y
+    seqs = _seqs_with_blocks(snapshot)
+    for i, seq in enumerate(seqs):
+        height = _num_rows(seq, snapshot.limits.block_size) * ROW
+        if y + height > area.y + area.height + ROW:
+            yield label(area.x, y + 15, f"… {len(seqs) - i} more sequences", "mv-dim")
+            return
+        yield from _draw_sequence(snapshot, seq, area, y, places[seq.device or "gpu"])
+        y += height + _SEQUENCE_GAP
+
+
+def _draw_summary(snapshot: Snapshot, area: Area) -> Iterator[str]:
+    """Draw a line for each sequence: as many squares as it has blocks."""
+    seqs = _seqs_with_blocks(snapshot)
+    most = int((area.width - 200) // _SQUARE)
+    for i, seq in enumerate(seqs[:_MAX_SEQUENCE_ROWS]):
+        y = area.y + i * _SUMMARY_ROW
+        if i == _MAX_SEQUENCE_ROWS - 1 and len(seqs) > _MAX_SEQUENCE_ROWS:
+            yield label(area.x, y + 15, f"… {len(seqs) - i} more sequences", "mv-dim")
+            return
+        yield chip(area.x, y, _PEN.fit(seq.name, 8), seq.seq_id)
+        squares = "".join(f"M{area.x + 84 + k * _SQUARE:g} {y + 4:g}h12v12h-12z"
+                          for k in range(min(len(seq.block_table), most)))
+        yield f'<path d="{squares}" fill="{fill_of(seq.seq_id)}"/>'
+        x = area.x + 92 + min(len(seq.block_table), most) * _SQUARE
+        yield label(x, y + 15, f"{seq.num_tokens} tokens", "mv-dim")
 
 
 def _draw_sequence(snapshot: Snapshot, seq: SequenceState, area: Area, y: float,
@@ -181,29 +212,41 @@ def _slot_text(x: float, y: float, token: str, paint: str, css: str) -> str:
 def _draw_pool(snapshot: Snapshot, pool: PoolState, area: Area) -> Iterator[str]:
     yield label(area.x - 22, area.y - 12, f"{pool.device.upper()} block pool", "mv-ink mv-bold")
     yield label(area.x + 100, area.y - 12, f"{pool.num_free} of {pool.num_blocks} free", "mv-dim")
+    if is_large(pool):
+        yield from _draw_squares(pool, area)
+        return
+    for number, (x, y) in block_positions(pool, area).items():
+        yield label(x - 6, y + 4, str(number), "mv-dim", 'text-anchor="end"')
+        yield from _draw_block(snapshot, pool.blocks.get(number), x, y)
+
+
+def _draw_squares(pool: PoolState, area: Area) -> Iterator[str]:
+    """Draw each block as a square; those of one colour are one path, to keep the file small."""
+    paths: dict[str, list[str]] = {}
     for number, (x, y) in block_positions(pool, area).items():
         block = pool.blocks.get(number)
-        owner = block.holders[0] if block is not None and block.holders else None
-        if is_large(pool):
-            colour = f'fill="{fill_of(owner[0])}"' if owner else 'class="mv-line"'
-            yield (f'<rect x="{x:g}" y="{y - 6:g}" width="12" height="12" rx="2" {colour}/>')
-            continue
-        top = y - SLOT_HEIGHT / 2
-        yield label(x - 6, y + 4, str(number), "mv-dim", 'text-anchor="end"')
-        if owner is not None and block is not None:
-            seq_id, logical_idx = owner
-            seq = snapshot.sequences[seq_id]
-            if block.ref_count > 1:
-                # Those who share a block go on with different tokens, each in a copy.
-                seq = replace(seq, num_tokens=min(seq.num_tokens, seq.num_computed_tokens))
-            yield from _draw_slots(snapshot, seq, logical_idx, x, top)
-            right = x + block_width(snapshot.limits.block_size) + 6
-            yield label(right, y + 4, _PEN.fit(holder_name(snapshot, block, _PEN), 14),
-                        "mv-ink mv-bold" if block.ref_count > 1 else "mv-dim")
-        else:
-            cached = block is not None
-            for slot in range(slots_shown(snapshot.limits.block_size)):
-                yield _slot(x + slot * SLOT_WIDTH, top,
-                            'class="mv-line"' if cached else 'class="mv-line-edge"')
-            right = x + block_width(snapshot.limits.block_size) + 6
-            yield label(right, y + 4, "cached" if cached else "free", "mv-dim")
+        colour = f'fill="{fill_of(block.holders[0][0])}"' if block and block.holders \
+            else 'class="mv-line"'
+        paths.setdefault(colour, []).append(f"M{x:g} {y - 6:g}h12v12h-12z")
+    for colour, squares in paths.items():
+        yield f'<path d="{"".join(squares)}" {colour}/>'
+
+
+def _draw_block(snapshot: Snapshot, block: BlockState | None, x: float, y: float) -> Iterator[str]:
+    """Draw a block with its tokens, and to the right of it who holds it."""
+    top, block_size = y - SLOT_HEIGHT / 2, snapshot.limits.block_size
+    right = x + block_width(block_size) + 6
+    if block is None or not block.holders:
+        edge = 'class="mv-line-edge"' if block is None else 'class="mv-line"'
+        for slot in range(slots_shown(block_size)):
+            yield _slot(x + slot * SLOT_WIDTH, top, edge)
+        yield label(right, y + 4, "free" if block is None else "cached", "mv-dim")
+        return
+    seq_id, logical_idx = block.holders[0]
+    seq = snapshot.sequences[seq_id]
+    if block.ref_count > 1:
+        # Those who share a block go on with different tokens, each in a copy.
+        seq = replace(seq, num_tokens=min(seq.num_tokens, seq.num_computed_tokens))
+    yield from _draw_slots(snapshot, seq, logical_idx, x, top)
+    yield label(right, y + 4, _PEN.fit(holder_name(snapshot, block, _PEN), 14),
+                "mv-ink mv-bold" if block.ref_count > 1 else "mv-dim")

@@ -4,6 +4,7 @@ import dataclasses
 import io
 import re
 import sys
+from itertools import groupby
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -127,9 +128,9 @@ def test_chips_travel_between_the_queues():
     stops = re.search(r"@keyframes mv-r2 \{(.*?)\}\s*\}\n", svg, re.DOTALL)
     assert stops
     heights = re.findall(r"translate\([\d.]+px, ([\d.]+)px\)", stops.group(1))
-    waiting, running = heights[0], heights[3]
-    assert waiting != running
-    assert heights[-1] == waiting
+    moves = [height for height, _ in groupby(heights)]
+    assert len(moves) == 3
+    assert moves[0] == moves[2] != moves[1]
 
 
 def test_a_long_trace_is_cut():
@@ -145,6 +146,7 @@ def test_a_long_trace_is_cut():
 def test_large_pools_are_animated_as_squares():
     limits = dataclasses.replace(LIMITS, num_gpu_blocks=500)
     svg = animated_svg([make_snapshot(0, [make_seq("r0", 6, 5, (4, 3))], limits)])
-    squares = [element for element in ElementTree.fromstring(svg).iter()
-               if element.get("width") == "12"]
-    assert len(squares) == 500
+    ElementTree.fromstring(svg)
+    # The pool's, and the two of r0's line.
+    assert svg.count("h12v12h-12z") == 500 + 2
+    assert len(svg) < 50_000
