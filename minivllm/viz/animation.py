@@ -7,16 +7,18 @@ Pointing at the picture stops it where the viewer allows that.
 from collections.abc import Iterator, Sequence
 
 from minivllm.tracing.snapshot import Snapshot
+from minivllm.viz.diff import block_moves
 from minivllm.viz.overview import line_text
 from minivllm.viz.pen import Pen
 from minivllm.viz.scene import (
     Area,
+    PoolArea,
     block_width,
     chip,
     chip_width,
     draw_scene,
     label,
-    pool_height,
+    pool_area,
     sequences_height,
 )
 from minivllm.viz.svg import card
@@ -47,14 +49,14 @@ class _Animation:
         last = views[-1]
         width = block_width(last.limits.block_size)
         lanes_bottom = _HEADER + _LANE * len(_QUEUES) + 34
-        left_height = max(map(sequences_height, views))
-        self.left = Area(_MARGIN, lanes_bottom, 86 + width, left_height)
-        pool_x = self.left.x + self.left.width + 150
-        self.gpu = Area(pool_x, lanes_bottom, width, pool_height(last.gpu, width))
-        self.cpu: Area | None = None
+        pool_x = _MARGIN + 86 + width + 150
+        self.gpu = pool_area([view.gpu for view in views], pool_x, lanes_bottom, width)
+        height = max(sequences_height(view, as_lines=self.gpu.as_squares) for view in views)
+        self.left = Area(_MARGIN, lanes_bottom, 86 + width, height)
+        self.cpu: PoolArea | None = None
         bottom = self.gpu.y + self.gpu.height
         if any(view.cpu.blocks for view in views):
-            self.cpu = Area(pool_x, bottom + 34, width, pool_height(last.cpu, width))
+            self.cpu = pool_area([view.cpu for view in views], pool_x, bottom + 34, width)
             bottom = self.cpu.y + self.cpu.height
         self.width = pool_x + width + 110
         self.why_y = max(bottom, self.left.y + self.left.height) + 30
@@ -83,7 +85,8 @@ class _Animation:
             yield (f'<rect x="{_MARGIN + 74}" y="{y - 3}" width="{width:g}" height="26" rx="6" '
                    'class="mv-lane"/>')
         yield label(self.left.x, self.left.y - 12, "sequences", "mv-ink mv-bold")
-        yield label(self.left.x + 78, self.left.y - 12, "logical blocks and their tokens", "mv-dim")
+        what = "their blocks" if self.gpu.as_squares else "logical blocks and their tokens"
+        yield label(self.left.x + 78, self.left.y - 12, what, "mv-dim")
 
     def _frame(self, view: Snapshot, index: int) -> Iterator[str]:
         """Draw what changes from step to step."""
@@ -104,6 +107,7 @@ class _Animation:
         held = held_requests(view)
         sentences = list(dict.fromkeys(
             sentence for request_id in held for sentence in reasons(view, request_id)))
+        sentences += block_moves(view)
         sentences += [f"{name} is finished." for name in view.finished if name not in view.ignored]
         lines = [line.plain for sentence in sentences for line in pen.prose(sentence)]
         if len(lines) > _WHY_LINES:

@@ -6,7 +6,8 @@ from minivllm.decisions import Decision, Verdict
 from minivllm.tracing.batch import ScheduledRequest
 from minivllm.tracing.snapshot import Snapshot
 from minivllm.viz.blocks import draw_blocks
-from minivllm.viz.pen import BOLD, Pen, beside, span
+from minivllm.viz.diff import block_moves
+from minivllm.viz.pen import BOLD, DIM, Pen, beside, span
 from minivllm.viz.picture import Picture
 from minivllm.viz.queues import draw_queues
 from minivllm.viz.table import draw_tables, table_seqs
@@ -17,6 +18,7 @@ _WIDE = 140
 # Of more requests only the first ones are named in the line.
 _MAX_NAMES = 6
 _MAX_HELD = 3
+_MAX_MOVES = 6
 
 
 def overview(snapshot: Snapshot) -> Picture:
@@ -41,18 +43,29 @@ def draw_overview(snapshot: Snapshot, pen: Pen) -> list[Text]:
         left = _stacked([draw_queues(snapshot, half), draw_blocks(snapshot, half)])
         right = draw_tables(snapshot, table_seqs(snapshot), half)
         parts = [beside(left, right, half.width)]
-    return _stacked([draw_line(snapshot, pen), *parts, *_held(snapshot, pen)])
+    return _stacked([draw_line(snapshot, pen), *parts, *_remarks(snapshot, pen)])
 
 
 def draw_brief(snapshot: Snapshot, pen: Pen) -> list[Text]:
     """Draw the same without block tables, where they would take too much room."""
     return _stacked([draw_line(snapshot, pen), draw_queues(snapshot, pen),
-                     draw_blocks(snapshot, pen), *_held(snapshot, pen)])
+                     draw_blocks(snapshot, pen), *_remarks(snapshot, pen)])
 
 
-def _held(snapshot: Snapshot, pen: Pen) -> list[list[Text]]:
+def _remarks(snapshot: Snapshot, pen: Pen) -> list[list[Text]]:
+    """Return what there is to say: which blocks moved, and why some requests did not run."""
+    parts = []
+    if moves := list(block_moves(snapshot)):
+        lines = [pen.heading("moved", "before the model ran")]
+        for move in moves[:_MAX_MOVES]:
+            lines += pen.prose(move)
+        if len(moves) > _MAX_MOVES:
+            lines.append(span(f"{pen.glyphs.more} {len(moves) - _MAX_MOVES} more blocks", DIM))
+        parts.append(lines)
     held = {request_id: reasons(snapshot, request_id) for request_id in held_requests(snapshot)}
-    return [draw_reasons(snapshot, held, pen)] if held else []
+    if held:
+        parts.append(draw_reasons(snapshot, held, pen))
+    return parts
 
 
 def _stacked(parts: list[list[Text]]) -> list[Text]:

@@ -5,7 +5,7 @@ logical block is a row of token slots, a line leads to the physical block that h
 of the animated SVG are made of it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
@@ -22,8 +22,9 @@ SLOT_WIDTH, SLOT_HEIGHT = 58, 22
 ROW = 30
 CHAR = 7.2
 GAP = 20
-# Larger pools are drawn as small squares, without tokens; of more rows the first are drawn.
+# Of larger pools only blocks that are ever used are drawn; if they are too many, all as squares.
 _MAX_POOL_ROWS = 16
+_MAX_SQUARES = 2000
 _MAX_SLOTS = 8
 _MAX_SEQUENCE_ROWS = 20
 _SEQUENCE_GAP = 12
@@ -70,33 +71,48 @@ def block_width(block_size: int) -> float:
     return slots_shown(block_size) * SLOT_WIDTH
 
 
-def is_large(pool: PoolState) -> bool:
-    """Return whether a pool is drawn as squares."""
-    return pool.num_blocks > _MAX_POOL_ROWS
+@dataclass(frozen=True)
+class PoolArea(Area):
+    """Where a pool is drawn.
+
+    Attributes
+    ----------
+    numbers : tuple of int
+        The blocks that are drawn: all, or only those that are ever used.
+    as_squares : bool
+        Each is a small square, not a row of slots.
+    """
+
+    numbers: tuple[int, ...]
+    as_squares: bool
+
+    def positions(self) -> dict[int, tuple[float, float]]:
+        """Return where each block is drawn: its left edge's middle."""
+        if self.as_squares:
+            columns = int(self.width // _SQUARE)
+            return {number: (self.x + i % columns * _SQUARE,
+                             self.y + i // columns * _SQUARE + _SQUARE / 2)
+                    for i, number in enumerate(self.numbers)}
+        return {number: (self.x, self.y + i * ROW + SLOT_HEIGHT / 2)
+                for i, number in enumerate(self.numbers)}
 
 
-def pool_height(pool: PoolState, width: float) -> float:
-    """Return how high a pool is drawn in `width` pixels."""
-    if is_large(pool):
-        return cdiv(min(pool.num_blocks, 2000), int(width // _SQUARE)) * _SQUARE + 8
-    return pool.num_blocks * ROW
+def pool_area(pools: Sequence[PoolState], x: float, y: float, width: float) -> PoolArea:
+    """Return where a pool is drawn, given what it is like in each step."""
+    numbers = range(min(pools[0].num_blocks, _MAX_SQUARES))
+    if len(numbers) > _MAX_POOL_ROWS:
+        used = sorted({number for pool in pools for number in pool.blocks})
+        if len(used) > _MAX_POOL_ROWS:
+            height = cdiv(len(numbers), int(width // _SQUARE)) * _SQUARE
+            return PoolArea(x, y, width, height, tuple(numbers), as_squares=True)
+        return PoolArea(x, y, width, len(used) * ROW, tuple(used), as_squares=False)
+    return PoolArea(x, y, width, len(numbers) * ROW, tuple(numbers), as_squares=False)
 
 
-def block_positions(pool: PoolState, area: Area) -> dict[int, tuple[float, float]]:
-    """Return where each block of a pool is drawn: its left edge's middle."""
-    if is_large(pool):
-        columns = int(area.width // _SQUARE)
-        return {number: (area.x + number % columns * _SQUARE,
-                         area.y + number // columns * _SQUARE + _SQUARE / 2)
-                for number in range(min(pool.num_blocks, 2000))}
-    return {number: (area.x, area.y + number * ROW + SLOT_HEIGHT / 2)
-            for number in range(pool.num_blocks)}
-
-
-def sequences_height(snapshot: Snapshot) -> float:
-    """Return how high the sequences with blocks are drawn."""
+def sequences_height(snapshot: Snapshot, as_lines: bool) -> float:
+    """Return how high the sequences with blocks are drawn, as lines of squares or as tables."""
     seqs = _seqs_with_blocks(snapshot)
-    if is_large(snapshot.gpu):
+    if as_lines:
         return min(len(seqs), _MAX_SEQUENCE_ROWS) * _SUMMARY_ROW
     rows = sum(_num_rows(seq, snapshot.limits.block_size) for seq in seqs)
     return min(rows * ROW + len(seqs) * _SEQUENCE_GAP, _MAX_SEQUENCE_ROWS * ROW)
@@ -110,14 +126,15 @@ def _num_rows(seq: SequenceState, block_size: int) -> int:
     return max(cdiv(seq.num_tokens, block_size), len(seq.block_table))
 
 
-def draw_scene(snapshot: Snapshot, left: Area, gpu: Area, cpu: Area | None) -> Iterator[str]:
+def draw_scene(snapshot: Snapshot, left: Area, gpu: PoolArea,
+               cpu: PoolArea | None) -> Iterator[str]:
     """Draw the sequences in `left`, the pools at their places, and lines between them."""
-    places = {"gpu": block_positions(snapshot.gpu, gpu)}
+    places = {"gpu": gpu.positions()}
     pools = [(snapshot.gpu, gpu)]
     if cpu is not None:
-        places["cpu"] = block_positions(snapshot.cpu, cpu)
+        places["cpu"] = cpu.positions()
         pools.append((snapshot.cpu, cpu))
-    if is_large(snapshot.gpu):
+    if gpu.as_squares:
         yield from _draw_summary(snapshot, left)
     else:
         yield from _draw_sequences(snapshot, left, places)
@@ -209,21 +226,21 @@ def _slot_text(x: float, y: float, token: str, paint: str, css: str) -> str:
             f'class="mv-text {css}" {paint}>{escape(text)}</text>')
 
 
-def _draw_pool(snapshot: Snapshot, pool: PoolState, area: Area) -> Iterator[str]:
+def _draw_pool(snapshot: Snapshot, pool: PoolState, area: PoolArea) -> Iterator[str]:
     yield label(area.x - 22, area.y - 12, f"{pool.device.upper()} block pool", "mv-ink mv-bold")
     yield label(area.x + 100, area.y - 12, f"{pool.num_free} of {pool.num_blocks} free", "mv-dim")
-    if is_large(pool):
+    if area.as_squares:
         yield from _draw_squares(pool, area)
         return
-    for number, (x, y) in block_positions(pool, area).items():
+    for number, (x, y) in area.positions().items():
         yield label(x - 6, y + 4, str(number), "mv-dim", 'text-anchor="end"')
         yield from _draw_block(snapshot, pool.blocks.get(number), x, y)
 
 
-def _draw_squares(pool: PoolState, area: Area) -> Iterator[str]:
+def _draw_squares(pool: PoolState, area: PoolArea) -> Iterator[str]:
     """Draw each block as a square; those of one colour are one path, to keep the file small."""
     paths: dict[str, list[str]] = {}
-    for number, (x, y) in block_positions(pool, area).items():
+    for number, (x, y) in area.positions().items():
         block = pool.blocks.get(number)
         colour = f'fill="{fill_of(block.holders[0][0])}"' if block and block.holders \
             else 'class="mv-line"'

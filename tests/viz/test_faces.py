@@ -145,8 +145,19 @@ def test_a_long_trace_is_cut():
 
 def test_large_pools_are_animated_as_squares():
     limits = dataclasses.replace(LIMITS, num_gpu_blocks=500)
-    svg = animated_svg([make_snapshot(0, [make_seq("r0", 6, 5, (4, 3))], limits)])
+    seqs = [make_seq(f"r{i}", 6, 5, (2 * i, 2 * i + 1), texts=list("abcdef")) for i in range(30)]
+    svg = animated_svg([make_snapshot(0, seqs, limits)])
     ElementTree.fromstring(svg)
-    # The pool's, and the two of r0's line.
-    assert svg.count("h12v12h-12z") == 500 + 2
+    # The pool's, and those of the lines of the first sequences.
+    assert svg.count("h12v12h-12z") == 500 + 2 * 19
+    assert "… 11 more sequences" in texts_of(svg)
     assert len(svg) < 50_000
+
+
+def test_of_a_pool_that_is_mostly_free_the_used_blocks_are_animated():
+    limits = dataclasses.replace(LIMITS, num_gpu_blocks=500)
+    svg = animated_svg([make_snapshot(0, [make_seq("r0", 6, 5, (499, 498))], limits)])
+    texts = texts_of(svg)
+    assert "h12v12h-12z" not in svg
+    assert {"498", "499", "498 of 500 free"} <= set(texts)
+    assert "497" not in texts

@@ -212,3 +212,9 @@ def test_a_middle_sized_pool_has_a_glyph_for_each_block():
     assert rows[1].startswith("  0  22█▄█▄")
     assert rows[-1] == ("█ full  ▄ partly filled  2 shared by two  ▒ cached, unused  · free")
     assert "▒" in rows[1]
+
+
+def test_the_whole_picture_says_what_moved():
+    text = overview(shared()).text(100)
+    assert ("moved  before the model ran" in text
+            and "copy on write: block 3 → 2; r0.0 is about to write into a block that r0.1" in text)
