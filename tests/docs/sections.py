@@ -90,14 +90,14 @@ VLLM_LINES = ROOT / "docs" / "vllm-lines.json"
 def reading_order() -> str:
     """Return the table of the main path, with lines of code here and in vLLM."""
     stops = read_json(READING_ORDER)
-    rows = ["| | file | code lines | in vLLM | code lines |", "|---|---|---:|---|---:|"]
+    rows = ["| | file | code lines | vLLM's |", "|---|---|---:|---:|"]
     for number, stop in enumerate(stops, start=1):
         ours = "<br>".join(f"[`{path}`](../minivllm/{path})" for path in stop["files"])
-        theirs = "<br>".join(f"`{path}`" for path in stop["vllm"])
-        rows.append(f"| {number} | *{stop['answers']}*<br>{ours} | {our_lines(stop):,} | {theirs} "
-                    f"| {vllm_lines(stop):,} |")
+        theirs = ", ".join(f"`vllm/{path}`" for path in stop["vllm"])
+        rows.append(f"| {number} | *{stop['answers']}*<br>{ours}<br>mirrors {theirs} "
+                    f"| {our_lines(stop):,} | {vllm_lines(stop):,} |")
     total, vllm_total = sum(map(our_lines, stops)), sum(map(vllm_lines, stops))
-    rows.append(f"| | **all** | **{total:,}** | | **{vllm_total:,}** |")
+    rows.append(f"| | **all** | **{total:,}** | **{vllm_total:,}** |")
     return "\n".join(rows)
 
 
