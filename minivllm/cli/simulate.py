@@ -180,7 +180,8 @@ def _numbers(workload: Workload, summary: RunSummary) -> Table:
 
 def _request_table(workload: Workload, summary: RunSummary) -> Table:
     """Return a line for each request, in file order; steps count from 0."""
-    table = Table("request", "arrives", "starts", "ends", "prompt", "output", "finish", box=None)
+    table = Table("request", "arrives", "starts", "ends", "prompt", "output", "finish", box=None,
+                  pad_edge=False)
     for column in table.columns[1:6]:
         column.justify = "right"
     ended = {request.request_id: request for request in summary.requests}
