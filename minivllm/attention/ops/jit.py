@@ -40,14 +40,11 @@ def jit(fastmath: frozenset[str]) -> Callable[[Kernel], Kernel]:
 
 
 def is_compiled(kernel: Any) -> bool:
-    """Return whether compiled code of the kernel is on disk, newer than its source."""
+    """Return whether compiled code of the kernel is on disk (that of its source as it was)."""
     if numba.config.DISABLE_JIT:
         return True
     cache, source = kernel.stats.cache_path, Path(kernel.py_func.__code__.co_filename)
-    if cache is None:
-        return False
-    return any(index.stat().st_mtime > source.stat().st_mtime
-               for index in Path(cache).glob(f"{source.stem}.{kernel.__name__}-*.nbi"))
+    return cache is not None and any(Path(cache).glob(f"{source.stem}.{kernel.__name__}-*.nbi"))
 
 
 _warned = False
