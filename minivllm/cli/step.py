@@ -17,6 +17,7 @@ from minivllm.transformers_utils.download import DEFAULT_MODEL
 from minivllm.viz.overview import draw_brief, draw_overview
 from minivllm.viz.pen import BOLD, DIM, Pen, span
 from minivllm.viz.picture import Picture
+from minivllm.viz.timeline import draw_timeline
 
 # Key, word for the footer, what it does; the footer shows them in this order.
 KEYS = [
@@ -130,7 +131,7 @@ def run_screen(session: Session) -> None:
 
 
 def _page(session: Session, height: int) -> RenderableType:
-    """Return the picture that is to be shown; the overview without tables if it is too high."""
+    """Return the picture that is to be shown; of the overview as much as fits the height."""
     stepper = session.stepper
     if not len(stepper):
         return stepper.picture()
@@ -140,7 +141,10 @@ def _page(session: Session, height: int) -> RenderableType:
 
     def draw(pen: Pen) -> list[Text]:
         lines = draw_overview(view, pen)
-        return lines if len(lines) <= height else draw_brief(view, pen)
+        if len(lines) > height:
+            return draw_brief(view, pen)
+        history = draw_timeline(view, pen)
+        return [*lines, Text(), *history] if len(lines) + len(history) < height else lines
 
     return Picture(f"step {view.step}", None, draw)
 

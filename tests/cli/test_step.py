@@ -182,6 +182,7 @@ def test_the_picture_follows_the_window(terminal: Terminal, workload: str):
     assert "block tables" not in terminal.screen()
     terminal.tmux("resize-window", "-x", "120", "-y", "45")
     screen = terminal.wait_for("block tables")
+    assert "timeline  steps 0 to 0" in screen
     assert max(map(len, screen.split("\n"))) > 100
 
 
@@ -251,3 +252,16 @@ def test_show_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main(["show", str(path), "--animate"]) == 2
     assert main(["show", str(path), "--step", "999"]) == 2
     assert "step 999 has not been recorded" in capsys.readouterr().err
+
+
+def test_generate_records_too(tmp_path: Path, tiny_dir: Path,
+                              capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "t.json"
+    assert main(["generate", "Hello", "The future", "--model", str(tiny_dir / "llama-mha"),
+                 "--max-tokens", "3", "--trace", str(path)]) == 0
+    capsys.readouterr()
+    trace = Stepper.load(path).trace
+    assert len(trace) == 3
+    assert len(trace[0].scheduled) == 2
+    assert main(["show", str(path), "--step", "0"]) == 0
+    assert "·The │ ·f │ ut │ u │ re │ ▸" in capsys.readouterr().out
