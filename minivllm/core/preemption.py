@@ -38,17 +38,15 @@ class Preemptor:
         need, have = (self.block_manager.append_demand(other),
                       self.block_manager.get_num_free_gpu_blocks())
         decisions = []
-        mode = self._preferred_mode(victim)
-        if mode is PreemptionMode.SWAP and not self.block_manager.can_swap_out(victim):
-            mode = PreemptionMode.RECOMPUTE
-            decisions.append(self._no_cpu_space(victim))
-        if mode is PreemptionMode.SWAP:
+        if self._swaps(victim):
             verdict = Verdict.SWAPPED_OUT
             self._preempt_by_swap(victim, result)
         else:
             verdict = Verdict.RECOMPUTED
+            if self._preferred_mode(victim) is PreemptionMode.SWAP:
+                decisions.append(self._no_cpu_space(victim))
             self._preempt_by_recompute(victim, result)
-        self._warn(victim, mode)
+        self._warn(victim, verdict)
         decisions.append(Decision(
             victim.request_id, verdict, Check.GPU_BLOCKS, need, have, other=other.request_id,
             total=self.block_manager.num_total_gpu_blocks, enough=enough))
@@ -58,9 +56,9 @@ class Preemptor:
         """Return True for a prompt that could not even go on alone in the pool.
 
         It needs no new block for its next chunk, yet the append test asks for free ones.  Were it
-        preempted it would start again with its first chunk and come to the same point.
+        recomputed it would start again with its first chunk and come to the same point.
         """
-        if not seq_group.is_prefill():
+        if not seq_group.is_prefill() or self._swaps(seq_group):
             return False
         seqs = seq_group.get_seqs(SequenceStatus.RUNNING)
         blocks = {number for seq in seqs for number in self.block_manager.get_block_table(seq)}
@@ -73,6 +71,11 @@ class Preemptor:
             single = victim.get_max_num_running_seqs() == 1
             return PreemptionMode.RECOMPUTE if single else PreemptionMode.SWAP
         return PreemptionMode[self.user_specified_preemption_mode.upper()]
+
+    def _swaps(self, victim: SequenceGroup) -> bool:
+        """Return whether the group would be swapped out: it should be, and there is room."""
+        return (self._preferred_mode(victim) is PreemptionMode.SWAP
+                and self.block_manager.can_swap_out(victim))
 
     def _preempt_by_recompute(self, victim: SequenceGroup,
                               result: SchedulerRunningOutputs) -> None:
@@ -95,10 +98,10 @@ class Preemptor:
         return Decision(victim.request_id, Verdict.NOT_SWAPPED_OUT, Check.CPU_BLOCKS, need, have,
                         total=total, enough=total + need - have)
 
-    def _warn(self, victim: SequenceGroup, mode: PreemptionMode) -> None:
+    def _warn(self, victim: SequenceGroup, verdict: Verdict) -> None:
         if self.num_cumulative_preemption % 50 == 0:
             logger.warning(
-                "Request %s is preempted by %s because the KV cache is full; this costs time. "
+                "Request %s is %s because the KV cache is full; this costs time. "
                 "Raise kv_cache_space, or lower max_num_seqs. Preemptions so far: %d.",
-                victim.request_id, mode.name.lower(), self.num_cumulative_preemption + 1)
+                victim.request_id, verdict.value, self.num_cumulative_preemption + 1)
         self.num_cumulative_preemption += 1
