@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 from minivllm.decisions import Check, Decision, Verdict
 from minivllm.tracing.record import record
@@ -15,6 +16,7 @@ from minivllm.utils import Device
 from minivllm.viz.why import NO_REASON, held_requests, reasons
 from minivllm.workloads import Workload
 from tests.schedule import golden
+from tests.tracing.workload_strategies import workloads
 
 HELD_BACK = {Verdict.WAITS, Verdict.STAYS_SWAPPED, Verdict.PAUSES, Verdict.RECOMPUTED,
              Verdict.SWAPPED_OUT, Verdict.NOT_SWAPPED_OUT, Verdict.IGNORED, Verdict.GIVEN_UP}
@@ -103,6 +105,24 @@ def test_what_would_have_helped_helps(traces: dict[tuple[str, str], Trace]):
     for check in ("TOKENS", "SEATS", "GPU_BLOCKS", "CHUNK"):
         assert tried["WAITS", check] > 0
     assert tried["STAYS_SWAPPED", "GPU_BLOCKS"] > 0
+
+
+@pytest.mark.slow
+def test_what_would_have_helped_helps_in_tighter_places():
+    """What vLLM has no answer to: no room in the CPU pool, requests that outgrow the pool."""
+    tried: Counter[tuple[str, str]] = Counter()
+
+    @settings(max_examples=150, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+    @given(workloads())
+    def check(workload: Workload) -> None:
+        for step, decision in sampled_claims(recorded(workload)):
+            tried[decision.verdict.name, decision.check.name] += 1
+            assert run_with(workload, step, decision)
+
+    check()
+    print(dict(tried))
+    assert tried["NOT_SWAPPED_OUT", "CPU_BLOCKS"] > 0
+    assert tried["GIVEN_UP", "POOL_SIZE"] > 0
 
 
 def sampled_claims(trace: Trace, most: int = 2) -> Iterator[tuple[int, Decision]]:

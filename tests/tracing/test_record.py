@@ -104,6 +104,7 @@ def live_tables(engine: LLMEngine) -> tuple[dict[int, Any], dict[tuple[str, int]
     return tables, counts
 
 
+@pytest.mark.slow
 def test_snapshots_are_true():
     seen: Counter[str] = Counter()
 
