@@ -256,6 +256,10 @@ class Stepper:
             return Picture("before step 0", self._before(), lambda pen: pen.prose(self._before()))
         return self.view.picture()
 
+    def svg(self, path: str | os.PathLike[str] | None = None, width: int = 100) -> str:
+        """Return the whole picture as SVG; write it to `path` if one is given."""
+        return self.picture().svg(path, width)
+
     def _picture_with_key(self) -> Picture:
         """Return the picture, and below it the methods there are."""
         picture = self.picture()

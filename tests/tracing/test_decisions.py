@@ -112,7 +112,7 @@ def test_what_would_have_helped_helps_in_tighter_places():
     """What vLLM has no answer to: no room in the CPU pool, requests that outgrow the pool."""
     tried: Counter[tuple[str, str]] = Counter()
 
-    @settings(max_examples=150, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=400, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
     @given(workloads())
     def check(workload: Workload) -> None:
         for step, decision in sampled_claims(recorded(workload)):
