@@ -58,6 +58,9 @@ def draw_pool(snapshot: Snapshot, pool: PoolState, pen: Pen) -> list[Text]:
               f"{pool.num_used} used, {unused}")
     heading = pen.heading(f"{pool.device.upper()} block pool", detail)
     cells = _cells(pool)
+    if not cells:
+        # Pooling requests need no blocks.
+        return [heading]
     if len(cells) <= _MAX_BOXES:
         return [heading, *_boxes(snapshot, cells, pen)]
     if pool.num_blocks <= _MAX_ROWS * _row_len(pool, pen):

@@ -218,3 +218,12 @@ def test_the_whole_picture_says_what_moved():
     text = overview(shared()).text(100)
     assert ("moved  before the model ran" in text
             and "copy on write: block 3 → 2; r0.0 is about to write into a block that r0.1" in text)
+
+
+@pytest.mark.parametrize("draw", DRAWERS, ids=lambda draw: draw.__name__)
+def test_an_engine_without_blocks_can_be_drawn(draw):
+    """Pooling requests need none."""
+    limits = dataclasses.replace(LIMITS, num_gpu_blocks=0, num_cpu_blocks=0)
+    seq = make_seq("r0", 3, 3)
+    snapshot = make_snapshot(0, [seq], limits, scheduled=(make_scheduled(seq, True, 3),))
+    assert draw(snapshot).text()
