@@ -18,7 +18,7 @@ from minivllm.cli import main as minivllm_main
 from tests.docs.quoting import ROOT
 
 # What a page may show beside `minivllm`, and nobody runs here.
-INSTALLING = ("pip", "git", "cd", "python3", "source", "sphinx-build", "ruff", "mypy")
+INSTALLING = ("pip", "git", "python3", "source", "sphinx-build", "ruff", "mypy")
 
 
 @contextlib.contextmanager
@@ -103,22 +103,28 @@ def run_commands(commands: list[str], folder: Path) -> list[str]:
     """Run command lines; return what each prints.
 
     Only ``minivllm``, ``python -m minivllm`` and the scripts of this repository are run.  Of what
-    installs or tests, the paths are checked.
+    installs or tests, the paths are checked.  ``cd`` goes to a folder of the repository.
     """
-    return [run_command(command, folder) for command in commands]
-
-
-def run_command(command: str, folder: Path) -> str:
-    """Run one command line, or several joined by ``&&``, in this process."""
-    shown = ""
-    words: list[str] = []
-    for word in [*shlex.split(command, comments=True), "&&"]:
-        if word == "&&":
-            shown += run_words(words, folder)
-            words = []
+    shown = []
+    for command in commands:
+        words = shlex.split(command, comments=True)
+        if words[:1] == ["cd"]:
+            folder = ROOT / words[1]
+            shown.append("")
         else:
-            words.append(word)
+            shown.append("".join(run_words(part, folder) for part in _split_at_and(words)))
     return shown
+
+
+def _split_at_and(words: list[str]) -> list[list[str]]:
+    """Cut a command line at each ``&&``."""
+    parts: list[list[str]] = [[]]
+    for word in words:
+        if word == "&&":
+            parts.append([])
+        else:
+            parts[-1].append(word)
+    return parts
 
 
 def run_words(words: list[str], folder: Path) -> str:

@@ -216,6 +216,16 @@ def test_commands_joined_by_and_are_run_one_by_one(page):
     assert "+minivllm " in failure
 
 
+def test_cd_goes_to_a_folder_of_the_repository(page):
+    [failure] = check_page(page("""
+        ```bash
+        cd docs/nowhere
+        minivllm --version
+        ```
+        """))
+    assert "nowhere" in failure
+
+
 def test_a_failing_command_shows_its_error(page):
     assert check_page(page("""
         ```console
