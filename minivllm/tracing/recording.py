@@ -81,6 +81,8 @@ class Trace:
         """Return the snapshot of a recorded step, or of several."""
         for step in self.steps[len(self._views):len(self)]:
             self._views.append(_view(step, self.limits, self.logs, self._last_view()))
+        if isinstance(index, int) and not -len(self) <= index < len(self):
+            raise IndexError(f"trace[{index}] is not there: {len(self)} steps have been recorded.")
         return self._views[index]
 
     def _last_view(self) -> View | None:
