@@ -17,7 +17,7 @@ from minivllm.threads import share
 
 logger = init_logger(__name__)
 
-_EVERYTHING = 1 << 30
+_EVERYTHING = 1 << 30  # a window that hides nothing
 
 
 class NumbaAttentionBackend(AttentionBackend):
