@@ -25,7 +25,8 @@ def stream(engine: LLMEngine, prompt: PromptInputs, params: SamplingParams,
         engine.abort_request(request_id)
 
 
-def print_stream(outputs: Generator[RequestOutput, None, None]) -> tuple[RequestOutput | None, bool]:
+def print_stream(
+        outputs: Generator[RequestOutput, None, None]) -> tuple[RequestOutput | None, bool]:
     """Print each new piece of the best continuation.
 
     Returns

@@ -50,18 +50,21 @@ def process_prompt(inputs: PromptInputs, tokenizer: Tokenizer | None, vocab_size
 
 def _check_token_ids(token_ids: Any, vocab_size: int) -> list[int]:
     try:
-        token_ids = list(token_ids)
+        entries = list(token_ids)
     except TypeError:
         raise ValueError(f"prompt_token_ids must be a list of int, got {token_ids!r}.") from None
-    if not token_ids:
+    if not entries:
         raise ValueError("the prompt is empty: it has no tokens to continue.")
-    for token_id in token_ids:
-        if not isinstance(token_id, Integral) or isinstance(token_id, bool):
-            raise ValueError(f"prompt_token_ids must be whole numbers, got {token_id!r}.")
+    checked = []
+    for entry in entries:
+        if not isinstance(entry, Integral) or isinstance(entry, bool):
+            raise ValueError(f"prompt_token_ids must be whole numbers, got {entry!r}.")
+        token_id = int(entry)
         if not 0 <= token_id < vocab_size:
             raise ValueError(f"token id {token_id} is outside the vocabulary: ids are 0 to "
                              f"{vocab_size - 1}.")
-    return [int(token_id) for token_id in token_ids]
+        checked.append(token_id)
+    return checked
 
 
 def check_sampling_params(params: SamplingParams, model_config: ModelConfig,

@@ -99,8 +99,9 @@ class LLMEngine:
 
         self.tokenizer: Tokenizer | None = None
         self.detokenizer: Detokenizer | None = None
-        if not model_config.skip_tokenizer_init:
-            self.tokenizer = get_tokenizer(model_config.tokenizer or model_config.path)
+        tokenizer_path = model_config.tokenizer or model_config.path
+        if not model_config.skip_tokenizer_init and tokenizer_path is not None:
+            self.tokenizer = get_tokenizer(tokenizer_path)
             check_vocabulary(self.tokenizer, model_config.get_vocab_size())
             self.detokenizer = Detokenizer(self.tokenizer)
 
