@@ -103,17 +103,11 @@ def run_commands(commands: list[str], folder: Path) -> list[str]:
     """Run command lines; return what each prints.
 
     Only ``minivllm``, ``python -m minivllm`` and the scripts of this repository are run.  Of what
-    installs or tests, the paths are checked.  ``cd`` goes to a folder of the repository.
+    installs or tests, the paths are checked.
     """
-    shown = []
-    for command in commands:
-        words = shlex.split(command, comments=True)
-        if words[:1] == ["cd"]:
-            folder = ROOT / words[1]
-            shown.append("")
-        else:
-            shown.append("".join(run_words(part, folder) for part in _split_at_and(words)))
-    return shown
+    return ["".join(run_words(part, folder)
+                    for part in _split_at_and(shlex.split(command, comments=True)))
+            for command in commands]
 
 
 def _split_at_and(words: list[str]) -> list[list[str]]:
@@ -128,7 +122,11 @@ def _split_at_and(words: list[str]) -> list[list[str]]:
 
 
 def run_words(words: list[str], folder: Path) -> str:
-    """Run one command; a failing one shows its error as well."""
+    """Run one command; a failing one shows its error as well.
+
+    The reader stands in the repository, the command runs in `folder`: files of the repository are
+    found all the same.
+    """
     if words[:3] == ["python", "-m", "minivllm"]:
         words = ["minivllm", *words[3:]]
     if not words or words[0] in INSTALLING:
@@ -136,6 +134,8 @@ def run_words(words: list[str], folder: Path) -> str:
     if words[0] == "pytest":
         check_test_paths(words[1:])
         return ""
+    words = [str(ROOT / word) if "/" in word and (ROOT / word).is_file() else word
+             for word in words]
     error = io.StringIO()
     with terminal(folder) as out, contextlib.redirect_stderr(error):
         exit_code = _run(words)

@@ -216,14 +216,15 @@ def test_commands_joined_by_and_are_run_one_by_one(page):
     assert "+minivllm " in failure
 
 
-def test_cd_goes_to_a_folder_of_the_repository(page):
+def test_commands_find_files_of_the_repository(page):
     [failure] = check_page(page("""
         ```bash
-        cd docs/nowhere
-        minivllm --version
+        minivllm simulate docs/reading-order.json
+        minivllm simulate docs/nowhere.json
         ```
         """))
-    assert "nowhere" in failure
+    assert failure.count("there is no such file") == 1  # the first one is there, but no workload
+    assert "docs/nowhere.json: there is no such file" in failure
 
 
 def test_a_failing_command_shows_its_error(page):
