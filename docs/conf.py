@@ -23,6 +23,7 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 source_suffix = {".md": "markdown"}
 default_role = "code"
+smartquotes = False  # it turns --options into dashes
 
 html_theme = "furo"
 html_title = "minivllm"
