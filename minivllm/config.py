@@ -34,8 +34,8 @@ class ModelConfig:
         ``"auto"`` or ``"float32"``: both compute in float32.
     seed : int
         Requests without a seed draw from generators derived from it.
-    max_model_len : int
-        Longest prompt + output; None takes the model's own limit.
+    max_model_len : int or None
+        Longest prompt + output; None becomes the model's own limit.
     max_logprobs : int
         Most log-probabilities that a request may ask for.
     skip_tokenizer_init : bool
@@ -62,7 +62,7 @@ class ModelConfig:
         limit = self.hf_config.max_model_len
         if self.max_model_len is None:
             self.max_model_len = limit
-        elif not 1 <= self.max_model_len <= limit:
+        if not 1 <= self.max_model_len <= limit:
             raise ValueError(f"max_model_len must be from 1 to the model's own limit of {limit} "
                              f"tokens, got {self.max_model_len}.")
 

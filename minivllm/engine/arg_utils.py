@@ -117,7 +117,7 @@ class EngineArgs:
         scheduler_config = SchedulerConfig(
             max_num_batched_tokens=self.max_num_batched_tokens,
             max_num_seqs=self.max_num_seqs,
-            max_model_len=model_config.max_model_len,
+            max_model_len=model_config.max_model_len or model_config.hf_config.max_model_len,
             use_v2_block_manager=self.use_v2_block_manager,
             delay_factor=self.scheduler_delay_factor,
             enable_chunked_prefill=self.enable_chunked_prefill,

@@ -123,6 +123,7 @@ def test_smollm2_agrees_with_transformers(smollm2_dir, situation, backend, block
     check_all(smollm2_dir, situation, backend, block_size)
 
 
+@pytest.mark.slow
 @pytest.mark.slow_full
 @pytest.mark.parametrize("situation, backend, block_size", PRODUCT)
 def test_smollm2_agrees_in_every_combination(smollm2_dir, situation, backend, block_size) -> None:
