@@ -102,11 +102,11 @@ def reading_order() -> str:
 
 
 def reading_order_sum() -> str:
-    """Return the one sentence that the README says about size."""
+    """Return the one sentence that the README says about size, in hundreds of lines."""
     stops = read_json(READING_ORDER)
-    total, vllm_total = sum(map(our_lines, stops)), sum(map(vllm_lines, stops))
-    return (f"The main path is {len(stops)} stops and {total:,} lines of code; the same files of "
-            f"vLLM 0.5.0.post1 have {vllm_total:,}.")
+    total, vllm_total = (round(sum(map(count, stops)), -2) for count in (our_lines, vllm_lines))
+    return (f"The main path is {len(stops)} stops and about {total:,} lines of code; the same files "
+            f"of vLLM 0.5.0.post1 have {vllm_total:,}.")
 
 
 def our_lines(stop: Stop) -> int:
