@@ -105,8 +105,8 @@ def reading_order_sum() -> str:
     """Return the one sentence that the README says about size, in hundreds of lines."""
     stops = read_json(READING_ORDER)
     total, vllm_total = (round(sum(map(count, stops)), -2) for count in (our_lines, vllm_lines))
-    return (f"The main path is {len(stops)} stops and about {total:,} lines of code; the same files "
-            f"of vLLM 0.5.0.post1 have {vllm_total:,}.")
+    return (f"The main path is {len(stops)} stops and about {total:,} lines of code; the same "
+            f"files of vLLM 0.5.0.post1 have {vllm_total:,}.")
 
 
 def our_lines(stop: Stop) -> int:
