@@ -2,7 +2,7 @@
 
 Run it on a quiet machine::
 
-    python tests/bench/threads.py [--model smollm2] [--rounds 3]
+    python -m tests.bench.threads [--model smollm2] [--rounds 3]
 
 Each line is measured in processes of its own, `rounds` of them in turns with the other lines, and
 shows the median.  *BLAS* is how many threads the BLAS library has, *products* how many threads of
@@ -50,8 +50,9 @@ def measure_elsewhere(model, blas, products, attention):
                         "MINIVLLM_NUM_THREADS": str(attention),
                         "MINIVLLM_FAST": "1" if products > 1 else "0",
                         "MINIVLLM_ATTENTION_BACKEND": "numba"}
-    output = subprocess.run([sys.executable, __file__, "--model", model, "--measure"], env=env,
-                            capture_output=True, text=True, check=True).stdout
+    command = [sys.executable, "-m", "tests.bench.threads", "--model", model, "--measure"]
+    output = subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True,
+                            check=True).stdout
     return json.loads(output.splitlines()[-1])
 
 
