@@ -6,7 +6,8 @@ Run it on a quiet machine::
 
 Each line is measured in processes of its own, `rounds` of them in turns with the other lines, and
 shows the median.  *BLAS* is how many threads the BLAS library has, *products* how many threads of
-minivllm share a matrix product, *attention* how many share attention.
+minivllm share a matrix product, *attention* how many share attention.  Where products are not
+shared (``MINIVLLM_FAST=0``), norms and activations are NumPy's as well.
 """
 
 import argparse
