@@ -37,7 +37,7 @@ COMMANDS = {
     "models": Command("minivllm.cli.models", "list the models that have a name"),
     "exercises": Command("minivllm.cli.exercises",
                          "complete a class of the engine; the check says what is wrong"),
-    "bench": Command("minivllm.cli.bench", "measure: bench scheduler"),
+    "bench": Command("minivllm.cli.bench", "measure: speeds, the sampler, the scheduler"),
 }
 
 

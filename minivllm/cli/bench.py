@@ -1,12 +1,18 @@
 """``minivllm bench``: measuring."""
 
 import argparse
+import dataclasses
+import sys
 from statistics import mean, median
 
+from minivllm.bench.cases import CASES
+from minivllm.bench.report import report_lines
+from minivllm.bench.run import run_case
 from minivllm.bench.sampler import time_sampler
 from minivllm.bench.scheduler import time_schedule_calls
 from minivllm.cli.options import add_model_option
 from minivllm.entrypoints.llm import LLM
+from minivllm.tracing.files import write_json
 from minivllm.tracing.workload import read_workload
 from minivllm.transformers_utils.download import DEFAULT_MODEL
 
@@ -39,6 +45,17 @@ def parser() -> argparse.ArgumentParser:
     sampler.add_argument("--repeat", type=int, default=7, metavar="N",
                          help="runs of each, of which the median is shown (default: 7)")
     sampler.set_defaults(run=_bench_sampler)
+    run = benches.add_parser(
+        "run", help="speed of a case, where its time goes, and how far that is from the limits",
+        description="Run a case several times and print its speed, its stages' times beside the "
+        "limits of the machine, and the memory that it takes.")
+    run.add_argument("--case", required=True, choices=CASES, help="what to run: "
+                     + "; ".join(f"{name}: {case.description}" for name, case in CASES.items()))
+    add_model_option(run, "smollm2")
+    run.add_argument("--runs", type=int, default=5, metavar="N",
+                     help="runs, of which the median is shown (default: 5)")
+    run.add_argument("--json", metavar="FILE", help="write all numbers to this file, too")
+    run.set_defaults(run=_bench_run)
     return result
 
 
@@ -63,3 +80,12 @@ def _bench_sampler(arguments: argparse.Namespace) -> None:
     for case, times in cases.items():
         numbers = "".join(f"{value:11.1f}" for value in [*times.stages.values(), times.total])
         print(f"{case:22}{numbers}{times.total / forward:11.1%}")
+
+
+def _bench_run(arguments: argparse.Namespace) -> None:
+    report = run_case(arguments.case, arguments.model, arguments.runs, arguments.attention_backend,
+                      lambda text: print(f"{text} ...", file=sys.stderr, flush=True))
+    for line in report_lines(report):
+        print(line)
+    if arguments.json:
+        write_json(arguments.json, dataclasses.asdict(report))
