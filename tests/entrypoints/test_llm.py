@@ -167,3 +167,17 @@ def test_engine_arguments_are_checked(tiny_dir) -> None:
         LLM(model, max_model_len=1 << 30)
     with pytest.raises(ValueError, match="preemption_mode"):
         LLM(model, preemption_mode="drop")
+
+
+def test_a_small_pool_is_allowed_with_a_warning(tiny_dir, caplog) -> None:
+    caplog.set_level("WARNING", logger="minivllm")
+    llm = LLM(tiny_dir / "llama-mha", block_size=8, num_gpu_blocks_override=2,
+              attention_backend="numpy")
+    assert "16 tokens (2 blocks of 8), less than max_model_len" in caplog.text
+    [output] = llm.generate({"prompt_token_ids": [5] * 9},
+                            SamplingParams(temperature=0, max_tokens=30, ignore_eos=True),
+                            use_tqdm=False)
+    # The pool holds 16 tokens, and the last token needs no place.
+    assert output.outputs[0].finish_reason == "length"
+    assert 0 < len(output.outputs[0].token_ids) <= 8
+    assert free_blocks(llm.llm_engine)[0] == 2
