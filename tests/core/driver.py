@@ -8,6 +8,7 @@ import zlib
 from collections import Counter
 
 from minivllm.config import CacheConfig, SchedulerConfig
+from minivllm.core.block_manager_v1 import BlockSpaceManagerV1
 from minivllm.core.interfaces import BlockSpaceManager
 from minivllm.core.invariants import check_invariants
 from minivllm.core.outputs import SchedulerOutputs
@@ -22,6 +23,7 @@ from minivllm.sequence import (
     SequenceGroupMetadata,
     SequenceStatus,
 )
+from minivllm.utils import Device
 
 
 def make_scheduler(*, block_size: int = 4, num_gpu_blocks: int = 100, num_cpu_blocks: int = 0,
@@ -123,6 +125,20 @@ class Driver:
         self.counts: Counter[str] = Counter()
         self.peak_blocks: Counter[str] = Counter()
         self.idle_steps = 0
+        if scheduler.cache_config.enable_prefix_caching:
+            self._count_evictions()
+
+    def _count_evictions(self) -> None:
+        manager = self.scheduler.block_manager
+        allocator = (manager.gpu_allocator if isinstance(manager, BlockSpaceManagerV1)
+                     else manager.block_allocator.get_allocator(Device.GPU))
+        evict = allocator.evictor.evict
+
+        def counting_evict():
+            self.counts["evictions"] += 1
+            return evict()
+
+        allocator.evictor.evict = counting_evict
 
     def add(self, prompt: list[int], lengths: list[int], *, beam: bool = False) -> str:
         """Add a request with as many samples as `lengths`; each ends after so many tokens."""
