@@ -21,6 +21,7 @@ import corpus_plots3
 import corpus_plots4
 from corpus_chat import make_chat, model_note
 from corpus_facts import fact_checks, fact_document, list_document
+from corpus_games import memory_game
 from corpus_grammar import expand, expand_all
 from corpus_notes import note
 from corpus_talk import introduction, poem, short_text
@@ -115,7 +116,7 @@ def chat(rng):
 # Shares of the documents, not of the text: stories are much the longest.
 MIXTURE = [
     (story, 32), (fact_document, 40), (introduction, 6), (short_text, 7), (note, 6), (chat, 5),
-    (model_note, 2), (poem, 1), (list_document, 1),
+    (model_note, 2), (memory_game, 16), (poem, 1), (list_document, 1),
 ]
 
 

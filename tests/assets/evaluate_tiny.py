@@ -134,7 +134,10 @@ def write_card(directory, result, record):
     with open(CARD, encoding="utf-8") as file:
         text = file.read()
     values = {
-        **record, **result["config"],
+        **result["config"],
+        "runs": "\n".join(
+            "| {documents:,} | {characters:,} | {rate} | {steps:,} | {tokens:,} | {minutes} |"
+            .format(**run) for run in record),
         "megabytes": f"{(directory / 'model.safetensors').stat().st_size / 1e6:.1f}",
         "parameters": f"{result['parameters']:,}",
         "loss": f"{result['loss']:.3f}",

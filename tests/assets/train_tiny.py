@@ -78,6 +78,15 @@ def write_json(path, data):
         file.write("\n")
 
 
+def add_record(path, record, fresh):
+    """Note a training for the model card, after those that it started from."""
+    runs = []
+    if not fresh and path.exists():
+        with open(path, encoding="utf-8") as file:
+            runs = json.load(file)
+    write_json(path, runs + [record])
+
+
 def train_tokenizer(texts, vocab_size):
     """Train a byte-level BPE tokenizer without a begin token.
 
@@ -265,8 +274,8 @@ def main():
     record = train(model, tokens, starts, held_out, args, save)
     save()
     record.update(characters=sum(map(len, texts)), documents=args.documents,
-                  corpus_tokens=len(tokens), rate=args.rate)
-    write_json(args.record, record)
+                  vocabulary=config["vocab_size"], rate=args.rate)
+    add_record(args.record, record, fresh=args.start is None)
 
 
 if __name__ == "__main__":
