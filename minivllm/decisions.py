@@ -64,6 +64,9 @@ class Decision:
     enough : int or None
         The smallest value of that limit with which the request would have run in this step; None
         if raising this one limit might not have been enough.
+    takes : int or None
+        How many blocks `other` takes when it goes on: free ones are asked for whether or not it
+        needs them.
     """
 
     request_id: str | None
@@ -75,6 +78,7 @@ class Decision:
     other: str | None = None
     total: int = 0
     enough: int | None = None
+    takes: int | None = None
 
     @property
     def held_back(self) -> bool:
@@ -185,11 +189,11 @@ _SENTENCES = {
         "{r} pauses (token budget): it has {need_tokens} to run, {have} of the step's {total} are "
         "left{took}.",
     (Verdict.RECOMPUTED, Check.GPU_BLOCKS):
-        "{r} is preempted by recompute (free blocks): {o} needs {need_blocks} free to go on, "
-        "{have} of {total} are.",
+        "{r} is preempted by recompute (free blocks): the check wants {need_free} before {o} goes "
+        "on{needs_none}, {have} of {total} are free.",
     (Verdict.SWAPPED_OUT, Check.GPU_BLOCKS):
-        "{r} is swapped out (free blocks): {o} needs {need_blocks} free to go on, {have} of "
-        "{total} are.",
+        "{r} is swapped out (free blocks): the check wants {need_free} before {o} goes "
+        "on{needs_none}, {have} of {total} are free.",
     (Verdict.NOT_SWAPPED_OUT, Check.CPU_BLOCKS):
         "{r} is recomputed instead of swapped out: it takes {need} CPU blocks, {have} of {total} "
         "are free.",
@@ -218,11 +222,12 @@ def sentence(decision: Decision, took: Iterable[str] = ()) -> str:
     """
     d, names = decision, list(took)
     used = d.total - d.have
+    other = "it" if d.other == d.request_id else d.other
     text = _SENTENCES[d.verdict, d.check].format(
-        r=d.request_id, need=d.need, have=d.have, total=d.total,
-        o="it" if d.other == d.request_id else d.other,
-        need_blocks=_count(d.need, "block"), need_tokens=_count(d.need, "token"),
-        need_seqs=_count(d.need, "sequence"),
+        r=d.request_id, need=d.need, have=d.have, total=d.total, o=other,
+        need_blocks=_count(d.need, "block"), need_free=_count(d.need, "free block"),
+        needs_none=f" (here {other} needs none)" if d.takes == 0 else "",
+        need_tokens=_count(d.need, "token"), need_seqs=_count(d.need, "sequence"),
         keep=f" and {d.reserve} must stay free" if d.reserve else "",
         took=f"; {_join(names)} took {used}" if names else "")
     if d.enough is None:

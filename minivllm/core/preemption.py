@@ -37,6 +37,7 @@ class Preemptor:
         """Stop `victim`, for `other` needs its blocks; say why, and what pool would be enough."""
         need, have = (self.block_manager.append_demand(other),
                       self.block_manager.get_num_free_gpu_blocks())
+        takes = self.block_manager.num_blocks_to_append(other)
         decisions = []
         if self._swaps(victim):
             verdict = Verdict.SWAPPED_OUT
@@ -49,7 +50,7 @@ class Preemptor:
         self._warn(victim, verdict)
         decisions.append(Decision(
             victim.request_id, verdict, Check.GPU_BLOCKS, need, have, other=other.request_id,
-            total=self.block_manager.num_total_gpu_blocks, enough=enough))
+            total=self.block_manager.num_total_gpu_blocks, enough=enough, takes=takes))
         return decisions
 
     def would_restart_for_ever(self, seq_group: SequenceGroup) -> bool:

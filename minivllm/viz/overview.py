@@ -127,6 +127,11 @@ def _who_was_held(snapshot: Snapshot) -> list[str]:
 
 
 def _short(decision: Decision) -> str:
+    if decision.other is not None:
+        whose = "it" if decision.other == decision.request_id else decision.other
+        blocks = f"free block{'s' * (decision.need != 1)}"
+        return (f"{decision.request_id} {decision.verdict.value}: {whose} wants {decision.need} "
+                f"{blocks}, has {decision.have}")
     reserve = f" + {decision.reserve} kept free" if decision.reserve else ""
     return (f"{decision.request_id} {decision.verdict.value}: {decision.check.value}, "
             f"needs {decision.need}{reserve}, has {decision.have}")

@@ -151,13 +151,14 @@ WRONG = [
     ("02", backend_with(not_normalised), "its weights sum to 1"),
     ("02", backend_with(softmax, kv_head_of=alternating), "own KV head, head // 2"),
     ("03", OnlyIfNeeded, "step 2, r2: expected preempted, yours decodes it. In the real one, r2 is "
-                         "preempted by recompute (free blocks): r0 needs 1 block free to go on, 0"),
+                         "preempted by recompute (free blocks): the check wants 1 free block "
+                         "before r0 goes on (here r0 needs none), 0 of 5 are free."),
     ("03", Always, "step 2, r2: expected preempted, yours decodes it."),
-    ("03", OneTooMany, "In yours, r1 is preempted by recompute (free blocks): r0 needs 1 block "
-                       "free to go on, 1 of 5"),
+    ("03", OneTooMany, "In yours, r1 is preempted by recompute (free blocks): the check wants 1 "
+                       "free block before r0 goes on"),
     ("03", OnePerRequest, "step 2: ValueError: Out of memory! No free blocks are available. In the "
-                          "real one, r1 is swapped out (free blocks): r0 needs 2 blocks free to go "
-                          "on, 1 of 6 are."),
+                          "real one, r1 is swapped out (free blocks): the check wants 2 free "
+                          "blocks before r0 goes on"),
     ("03", CountsFinishedSequences, "expected decoded, yours preempts it"),
     ("03", Misspells, "no attribute 'num_running' (line "),
 ]

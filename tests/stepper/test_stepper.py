@@ -32,7 +32,7 @@ def test_it_is_on_the_front_page():
 def test_the_session_of_the_readme(s: Stepper, tmp_path: Path):
     assert str(s.step()) == "step 0  prefill r0 r1 | r2 waits: token budget, needs 3, has 2"
     assert str(s.until("preempt")).split("\n")[-1] == (
-        "step 2  decode r0 r1 | r2 preempted by recompute: free blocks, needs 1, has 0")
+        "step 2  decode r0 r1 | r2 preempted by recompute: r0 wants 1 free block, has 0")
     assert "num_gpu_blocks=6" in str(s.why("r2"))
     s[1].blocks().svg(tmp_path / "step1.svg")
     assert (tmp_path / "step1.svg").read_text(encoding="utf-8").startswith("<svg")

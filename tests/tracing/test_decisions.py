@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from minivllm.decisions import Check, Decision, Verdict
+from minivllm.decisions import Check, Decision, Verdict, sentence
 from minivllm.tracing.record import record
 from minivllm.tracing.recording import Trace
 from minivllm.tracing.run import WorkloadRun
@@ -206,8 +206,23 @@ def test_the_classic_example_says_what_would_have_helped():
         "r2 waits (token budget): its prompt is 3 tokens, 2 of the step's 12 are left; r0 and r1 "
         "took 10. It would have run with max_num_batched_tokens=13."]
     assert reasons(trace[2], "r2") == [
-        "r2 is preempted by recompute (free blocks): r0 needs 1 block free to go on, 0 of 5 are. "
-        "It would have run with num_gpu_blocks=6."]
+        "r2 is preempted by recompute (free blocks): the check wants 1 free block before r0 goes "
+        "on (here r0 needs none), 0 of 5 are free. It would have run with num_gpu_blocks=6."]
+
+
+def test_it_is_said_that_no_block_is_needed_exactly_where_the_other_takes_none():
+    num_needed = Counter[bool]()
+    for name in golden.names("named"):
+        for view in recorded(golden.workload("named", name)):
+            for decision in view.decisions:
+                ran = view.scheduled_request(decision.other or "")
+                if decision.verdict in (Verdict.RECOMPUTED, Verdict.SWAPPED_OUT) and ran:
+                    before = view.previous.sequences
+                    took = any(tuple(seq.block_table) != before[seq.seq_id].block_table
+                               for seq in ran.seqs)
+                    num_needed[took] += 1
+                    assert ("needs none" in sentence(decision)) == (not took)
+    assert num_needed[True] > 0 and num_needed[False] > 0
 
 
 def classic_workload() -> Workload:
