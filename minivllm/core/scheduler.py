@@ -221,16 +221,19 @@ class Scheduler:
         result = SchedulerRunningOutputs()
         queue = self.policy.sort_by_priority(self.clock(), self.running)
         while queue:
-            seq_group = queue[0]
+            seq_group = queue.popleft()
             seqs = seq_group.get_seqs(SequenceStatus.RUNNING)
             is_prefill = seqs[0].is_prefill()
             chunk = self._get_chunk(seqs, budget, may_cut=True) if is_prefill else 1
-            if not 0 < chunk * len(seqs) <= budget.remaining_token_budget():
-                log.add(self.checks.pauses(seq_group, seqs, budget))
+            fits = 0 < chunk * len(seqs) <= budget.remaining_token_budget()
+            # As in vLLM, several decodes look for blocks before anybody looks at the budget.
+            looks_for_blocks = fits or not (is_prefill or len(seqs) == 1)
+            if looks_for_blocks and not (self.block_manager.can_append_slots(seq_group, 0)
+                                         or self._make_room(seq_group, queue, result, log)):
                 break
-            queue.popleft()
-            if not (self.block_manager.can_append_slots(seq_group, 0)
-                    or self._make_room(seq_group, queue, result, log)):
+            if not fits:
+                log.add(self.checks.pauses(seq_group, seqs, budget))
+                queue.appendleft(seq_group)
                 break
             scheduled = self._take(seq_group, seqs, chunk, budget)
             if is_prefill:
