@@ -27,7 +27,7 @@ _MAX_SLOTS = 8
 def blocks(snapshot: Snapshot) -> Picture:
     """Draw the GPU block pool, and the CPU block pool if there is one."""
     return Picture(f"block pools after step {snapshot.step}", blocks_data(snapshot),
-                   lambda pen: draw_blocks(snapshot, pen))
+                   lambda pen: [*draw_blocks(snapshot, pen), *blocks_legend(snapshot, pen)])
 
 
 def blocks_data(snapshot: Snapshot) -> dict[str, Any]:
@@ -69,6 +69,29 @@ def draw_pool(snapshot: Snapshot, pool: PoolState, pen: Pen) -> list[Text]:
     return [heading, *_glyph_rows(snapshot, pool, pen, per_glyph),
             span(f"one glyph is {per_glyph} blocks: darker is fuller", DIM),
             *_biggest_holders(snapshot, pool, pen)]
+
+
+def blocks_legend(snapshot: Snapshot, pen: Pen) -> list[Text]:
+    """Say what the slots in boxes mean; where there are no boxes the picture says it itself."""
+    used = snapshot.gpu.num_used + snapshot.cpu.num_used
+    if not used or len(_cells(snapshot.gpu)) > _MAX_BOXES:
+        return []
+    return pen.wrap([*slot_legend(pen), *sharing_legend(snapshot, pen)])
+
+
+def slot_legend(pen: Pen) -> list[Text]:
+    """Return what the glyphs of slots mean."""
+    glyphs = pen.glyphs
+    return [span(words, DIM) for words in (
+        f"{glyphs.filled} in the cache", f"{glyphs.pending} still to be computed",
+        f"{glyphs.empty} empty")]
+
+
+def sharing_legend(snapshot: Snapshot, pen: Pen) -> list[Text]:
+    """Return what the count at a shared block means, if there is one."""
+    blocks = (*snapshot.gpu.blocks.values(), *snapshot.cpu.blocks.values())
+    shared = any(block.ref_count > 1 for block in blocks)
+    return [span(f"{pen.glyphs.times}2 shared by two", DIM)] if shared else []
 
 
 class _Cell(NamedTuple):

@@ -5,7 +5,7 @@ from rich.text import Text
 from minivllm.decisions import Decision, Verdict
 from minivllm.tracing.batch import ScheduledRequest
 from minivllm.tracing.snapshot import Snapshot
-from minivllm.viz.blocks import draw_blocks
+from minivllm.viz.blocks import blocks_legend, draw_blocks
 from minivllm.viz.diff import block_moves
 from minivllm.viz.pen import BOLD, DIM, Pen, beside, span
 from minivllm.viz.picture import Picture
@@ -49,7 +49,8 @@ def draw_overview(snapshot: Snapshot, pen: Pen) -> list[Text]:
 def draw_brief(snapshot: Snapshot, pen: Pen) -> list[Text]:
     """Draw the same without block tables, where they would take too much room."""
     return _stacked([draw_line(snapshot, pen), draw_queues(snapshot, pen),
-                     draw_blocks(snapshot, pen), *_remarks(snapshot, pen)])
+                     [*draw_blocks(snapshot, pen), *blocks_legend(snapshot, pen)],
+                     *_remarks(snapshot, pen)])
 
 
 def _remarks(snapshot: Snapshot, pen: Pen) -> list[list[Text]]:

@@ -6,6 +6,7 @@ from rich.text import Text
 
 from minivllm.tracing.snapshot import SequenceState, Snapshot
 from minivllm.utils import cdiv
+from minivllm.viz.blocks import sharing_legend, slot_legend
 from minivllm.viz.pen import BOLD, DIM, Pen, chip, fill_of, span
 from minivllm.viz.picture import Picture
 
@@ -49,7 +50,7 @@ def draw_tables(snapshot: Snapshot, seqs: list[SequenceState], pen: Pen) -> list
         lines += drawn
     if not seqs:
         return [*lines, span("no sequence has blocks", DIM)]
-    return [*lines, *table_legend(pen)]
+    return [*lines, *table_legend(snapshot, pen)]
 
 
 def draw_table(snapshot: Snapshot, seq: SequenceState, pen: Pen) -> list[Text]:
@@ -125,10 +126,7 @@ def _tokens(snapshot: Snapshot, seq: SequenceState, logical_idx: int, width: int
     return text
 
 
-def table_legend(pen: Pen) -> list[Text]:
+def table_legend(snapshot: Snapshot, pen: Pen) -> list[Text]:
     """Say what the glyphs of a table mean."""
-    glyphs = pen.glyphs
-    return pen.wrap([span(words, DIM) for words in (
-        f"{glyphs.filled} in the cache", f"{glyphs.pending} still to be computed",
-        f"{glyphs.empty} empty", f"{glyphs.output} output starts",
-        f"{glyphs.times}2 shared by two")])
+    return pen.wrap([*slot_legend(pen), span(f"{pen.glyphs.output} output starts", DIM),
+                     *sharing_legend(snapshot, pen)])

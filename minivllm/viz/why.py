@@ -58,7 +58,11 @@ def draw_reasons(snapshot: Snapshot, data: dict[str, list[str]], pen: Pen) -> li
             lines += pen.prose(words, start=Text("  "))
     if len(same) > _MAX_REASONS:
         lines.append(span(f"{pen.glyphs.more} {len(same) - _MAX_REASONS} more", DIM))
-    return lines if data else [*lines, span("every unfinished request ran", DIM)]
+    if data:
+        return lines
+    moved = snapshot.blocks_to_copy or snapshot.blocks_to_swap_in
+    diff = "; diff says which blocks were moved" if moved else ""
+    return [*lines, span(f"every unfinished request ran{diff}", DIM)]
 
 
 def _chip(snapshot: Snapshot, request_id: str, pen: Pen) -> Text:

@@ -83,7 +83,8 @@ def test_svg_has_the_words_and_the_colours(tmp_path: Path):
     assert (tmp_path / "step1.svg").read_text(encoding="utf-8") == svg
     assert [text for text in texts_of(svg) if text != "·"] == [
         "GPU", "block", "pool", "5", "blocks", "of", "4", "slots:", "5", "used,", "0", "free",
-        "0", "1", "2", "3", "4", "r2", "r1", "r1", "r0", "r0"]
+        "0", "1", "2", "3", "4", "r2", "r1", "r1", "r0", "r0",
+        "in", "the", "cache", "still", "to", "be", "computed", "empty"]
     assert {fill_of(0), fill_of(1), fill_of(2)} <= fills_of(svg)
 
 

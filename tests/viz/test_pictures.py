@@ -55,6 +55,7 @@ def test_blocks_show_holder_and_fill():
         "╭─ 0 ─────╮ ╭─ 1 ─────╮ ╭─ 2 ─────╮ ╭─ 3 ─────╮ ╭─ 4 ─────╮",
         "│ r2 ■■■□ │ │ r1 ■□·· │ │ r1 ■■■■ │ │ r0 ■□·· │ │ r0 ■■■■ │",
         "╰─────────╯ ╰─────────╯ ╰─────────╯ ╰─────────╯ ╰─────────╯",
+        "■ in the cache  □ still to be computed  · empty",
     ]
 
 
@@ -63,6 +64,7 @@ def test_blocks_in_ascii():
         "+- 0 -----+ +- 1 -----+ +- 2 -----+ +- 3 -----+ +- 4 -----+",
         "| r2 ###o | | r1 #o.. | | r1 #### | | r0 #o.. | | r0 #### |",
         "+---------+ +---------+ +---------+ +---------+ +---------+",
+        "# in the cache  o still to be computed  . empty",
     ]
 
 
@@ -77,6 +79,7 @@ def test_shared_blocks_have_a_count_and_free_runs_a_box():
         "╭─ 4–9 ──────╮ ╭─ 10 ───────╮ ╭─ 11 ───────╮",
         "│ free       │ │ r0 ×3 ■□·· │ │ r0 ×3 ■■■■ │",
         "╰────────────╯ ╰────────────╯ ╰────────────╯",
+        "■ in the cache  □ still to be computed  · empty  ×2 shared by two",
     ]
     assert "10 free (1 of them cached)" in lines(picture)[0]
     assert picture.data["gpu"]["blocks"][10]["ref_count"] == 3
@@ -89,7 +92,6 @@ def test_table_maps_logical_to_physical():
         "    0 → 4          ■■■■  Hello │ , │ ·my │ ·name",
         "    1 → 3          ■□··  ·is │ ▸·Ada",
         "■ in the cache  □ still to be computed  · empty  ▸ output starts",
-        "×2 shared by two",
     ]
 
 
@@ -154,6 +156,11 @@ def test_line_and_why():
         "took 10. It would have run with max_num_batched_tokens=13."]}
     assert why(snapshot, "r0").data["r0"][-1] == "r0 runs: prefill of 5 tokens."
     assert list(why(snapshot).data) == ["r2"]
+
+
+def test_where_everybody_ran_but_a_block_was_copied_it_says_where_to_look():
+    assert lines(why(shared()))[1:] == [
+        "every unfinished request ran; diff says which blocks were moved"]
 
 
 def test_requests_behind_the_head_of_a_queue_wait_for_it():
