@@ -6,6 +6,8 @@
 import logging
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 _FORMAT = "%(levelname)s %(asctime)s %(filename)s:%(lineno)d] %(message)s"
 
@@ -19,3 +21,15 @@ def init_logger(name: str) -> logging.Logger:
         root.addHandler(handler)
         root.setLevel(os.environ.get("MINIVLLM_LOGGING_LEVEL", "WARNING").upper())
     return logging.getLogger(name)
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """Keep the engine's warnings back, where a picture or a summary says the same."""
+    logger = init_logger("minivllm")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

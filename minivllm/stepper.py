@@ -6,16 +6,16 @@ step 0  prefill r0 r1 | r2 waits: token budget, needs 3, has 2
 The engine only ever runs forwards; `Stepper.back` moves the view over what has been recorded.
 """
 
-import logging
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from rich.text import Text
 
 from minivllm.engine.llm_engine import LLMEngine
 from minivllm.inputs import PromptInputs
+from minivllm.logger import without_warnings
+from minivllm.sampling_params import SamplingParams
 from minivllm.tracing.record import Recorder
 from minivllm.tracing.recording import Trace
 from minivllm.tracing.source import prompt_inputs, sampling_params, start
@@ -43,9 +43,12 @@ class Stepper:
     prompts_or_workload : optional
         Prompts as text, run by a real model; prompts as lists of token ids, run by the stand-in
         model unless `model` is given; a workload (dict, or path of a ``.json`` file).  None: the
-        classic three requests.
+        classic three requests.  Each ends after 16 tokens; `add` takes sampling parameters.
     **engine_args
         As for `LLM`; ``num_gpu_blocks`` and ``num_cpu_blocks`` are short for the overrides.
+        Defaults are those of `LLM`; of the stand-in model ``block_size=4``, 64 blocks in each
+        pool, and 256 for ``max_model_len`` and ``max_num_batched_tokens``.  Its tokens are 0 to
+        96.
 
     Attributes
     ----------
@@ -55,7 +58,11 @@ class Stepper:
         None if a trace file is walked through.
     """
 
-    def __init__(self, prompts_or_workload: Any = None, **engine_args: Any) -> None:
+    def __init__(self, prompts_or_workload: Any = None, *misplaced: Any,
+                 **engine_args: Any) -> None:
+        if misplaced:
+            raise TypeError("Stepper takes prompts or a workload, and engine arguments by name; "
+                            "sampling parameters go to s.add(prompt, n=2, temperature=1.0).")
         source = start(prompts_or_workload, engine_args)
         recorder = Recorder(source.engine)
         source.engine.observers.append(recorder)
@@ -120,7 +127,8 @@ class Stepper:
         while self._forward():
             if happened(self.view):
                 return self._walked(start)
-        return self._walked(start, f"{self._end()}, without such a step")
+        what = "such step" if callable(event) else repr(event)
+        return self._walked(start, f"no {what} happened; {self._end()}")
 
     def run(self) -> Picture:
         """Go forward to the end."""
@@ -160,7 +168,7 @@ class Stepper:
         if self.engine is None:
             return False
         made = len(self.trace)
-        with _without_warnings():
+        with without_warnings():
             # A walk that has come to its end begins anew: requests may have been added.
             for steps in (self._steps, self._run()):
                 self._steps = steps
@@ -171,6 +179,8 @@ class Stepper:
     def _end(self) -> str:
         if self.engine is None:
             return "the record ends here"
+        if not len(self):
+            return "there are no requests: s.add(prompt) adds one"
         return "the end: every request is finished"
 
     def _walked(self, start: int, note: str = "") -> Picture:
@@ -191,16 +201,22 @@ class Stepper:
         data = {"lines": [view.line().data for view in views], "note": note}
         return Picture("steps", data, draw)
 
-    def add(self, prompt: PromptInputs | list[int], **sampling: Any) -> str:
+    def add(self, prompt: PromptInputs | list[int], params: SamplingParams | None = None,
+            **sampling: Any) -> str:
         """Add a request (text, or token ids) before the next step, and return its name.
 
-        Sampling parameters are those of `minivllm.SamplingParams`, but greedy by default.
+        Sampling parameters are `params`, or those of `minivllm.SamplingParams` by name, greedy by
+        default.
         """
         engine = self._engine_now()
+        if params is not None and sampling:
+            raise TypeError(f"give params, or {next(iter(sampling))} and others by name, not both.")
         number = max(engine.request_counter.counter, len(self._arrivals))
-        engine.add_request(f"r{number}", prompt_inputs(prompt),
-                           sampling_params(engine, sampling), arrival_time=float(number))
-        return f"r{number}"
+        name = f"r{number}"
+        engine.add_request(name, prompt_inputs(engine, prompt),
+                           params or sampling_params(engine, sampling), arrival_time=float(number))
+        self._arrivals.append(name)
+        return name
 
     def abort(self, request_id: str) -> None:
         """Abort a request, whatever it is doing."""
@@ -231,11 +247,11 @@ class Stepper:
         return self.view.table(name)
 
     def timeline(self) -> Picture:
-        """Draw what every request did in each step so far."""
+        """Draw what every request did in each step up to the one that is looked at."""
         return self.view.timeline()
 
     def memory(self) -> Picture:
-        """Draw how many blocks were used after each step so far."""
+        """Draw how many blocks were used after each step up to the one that is looked at."""
         return self.view.memory()
 
     def diff(self) -> Picture:
@@ -271,6 +287,8 @@ class Stepper:
             return "The record has no step."
         shown = self._arrivals[:_MAX_LINES]
         more = len(self._arrivals) - len(shown)
+        if not shown:
+            return "There are no requests yet: s.add(prompt) adds one."
         return (f"No step has been made yet. To come: {', '.join(shown)}"
                 f"{f', and {more} more' if more else ''}.")
 
@@ -283,15 +301,3 @@ class Stepper:
 
 def _key(pen: Pen) -> list[Text]:
     return pen.wrap([span(method, DIM) for method in KEY.split(" ")], gap=" ")
-
-
-@contextmanager
-def _without_warnings() -> Iterator[None]:
-    """Keep the engine's warnings back: the pictures say the same."""
-    logger = logging.getLogger("minivllm")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)

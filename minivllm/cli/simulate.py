@@ -10,6 +10,7 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
+from minivllm.logger import without_warnings
 from minivllm.tracing.compare import check_trace, first_difference
 from minivllm.tracing.files import read_json, to_json, write_json
 from minivllm.tracing.record import Recorder
@@ -39,6 +40,12 @@ Exit code 1: a trace differs from the expected one.  2: bad input."""
 def main(argv: list[str]) -> int:
     """Run ``minivllm simulate`` with the arguments `argv`."""
     arguments = parser().parse_args(argv)
+    # They advise on an engine that somebody waits for.
+    with without_warnings():
+        return _run(arguments)
+
+
+def _run(arguments: argparse.Namespace) -> int:
     workloads = [read_workload(path) for path in arguments.workloads]
     if arguments.random is not None:
         workloads.append(poisson(arguments.random, RANDOM_RATE_PER_STEP, RANDOM_PROMPT_LEN,

@@ -1,9 +1,7 @@
 """What checks share: running toy workloads with a learner's class, and finding the mistake."""
 
-import logging
 import traceback
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -13,6 +11,7 @@ from rich.console import RenderableType
 from minivllm.core.block_manager_v1 import BlockSpaceManagerV1
 from minivllm.core.interfaces import BlockSpaceManager
 from minivllm.decisions import sentence
+from minivllm.logger import without_warnings
 from minivllm.tracing.record import record
 from minivllm.tracing.recording import Trace
 from minivllm.tracing.run import WorkloadRun
@@ -71,7 +70,7 @@ def toy_workload(prompt_lens: list[int], num_gpu_blocks: int, *, num_cpu_blocks:
 def run_toy(workload: Workload, block_manager: type[BlockSpaceManager]) -> ToyRun:
     """Run a workload with a block manager; the real engine does all the rest."""
     run = WorkloadRun(workload, block_manager=block_manager)
-    with record(run.engine) as trace, _quiet():
+    with record(run.engine) as trace, without_warnings():
         try:
             for _ in run:
                 if len(trace) > _MAX_STEPS:
@@ -82,18 +81,6 @@ def run_toy(workload: Workload, block_manager: type[BlockSpaceManager]) -> ToyRu
         except Exception as error:
             return ToyRun(trace, f"step {run.clock.step}: {describe_error(error)}")
     return ToyRun(trace, None)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep the engine's warnings back: preemptions are what toy workloads are about."""
-    logger = logging.getLogger("minivllm")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
 
 
 def compare_with_real(workload: Workload, block_manager: type[BlockSpaceManager]) -> Trace:

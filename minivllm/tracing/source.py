@@ -1,5 +1,6 @@
 """Where a stepper's engine comes from: prompts, a workload, or the classic example."""
 
+import inspect
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from typing import Any
 
 from minivllm.engine.arg_utils import EngineArgs
 from minivllm.engine.llm_engine import LLMEngine
+from minivllm.executor.simulated_executor import SimulatedExecutor
 from minivllm.inputs import PromptInputs
 from minivllm.sampling_params import SamplingParams
 from minivllm.tracing.run import WorkloadRun
@@ -26,6 +28,9 @@ STAND_IN_ENGINE = EngineSpec(
     max_num_batched_tokens=256, max_model_len=256, enable_chunked_prefill=False,
     enable_prefix_caching=False, use_v2_block_manager=False, preemption_mode=None)
 STAND_IN_VOCAB_SIZE = 97
+# What would be looked for at a stepper, but belongs to its requests.
+_SAMPLING = (inspect.signature(SamplingParams).parameters.keys()
+             - inspect.signature(EngineArgs).parameters.keys())
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,9 @@ class Source:
 
 def start(prompts_or_workload: Any, engine_args: dict[str, Any]) -> Source:
     """Return an engine for prompts, a workload, or (None) the classic three requests."""
+    for name in _SAMPLING.intersection(engine_args):
+        raise TypeError(f"{name} is a sampling parameter: s = Stepper([]), then s.add(prompt, "
+                        f"{name}={engine_args[name]!r}).")
     if prompts_or_workload is None:
         prompts_or_workload = CLASSIC_PROMPTS
         engine_args = CLASSIC_ENGINE | engine_args
@@ -80,8 +88,8 @@ def _start_model(prompts: Sequence[Any], engine_args: dict[str, Any],
     args = EngineArgs.from_kwargs(**{"model": DEFAULT_MODEL} | overrides | engine_args)
     engine = LLMEngine.from_engine_args(args, **classes)
     for number, prompt in enumerate(prompts):
-        engine.add_request(f"r{number}", prompt_inputs(prompt), sampling_params(engine, {}),
-                           arrival_time=float(number))
+        engine.add_request(f"r{number}", prompt_inputs(engine, prompt),
+                           sampling_params(engine, {}), arrival_time=float(number))
 
     def steps() -> Iterator[Any]:
         while engine.has_unfinished_requests():
@@ -120,6 +128,16 @@ def sampling_params(engine: LLMEngine, sampling: dict[str, Any]) -> SamplingPara
     return SamplingParams(**defaults | sampling)
 
 
-def prompt_inputs(prompt: PromptInputs | list[int]) -> PromptInputs:
-    """Return a prompt as `LLMEngine.add_request` takes it; a list is token ids."""
+def prompt_inputs(engine: LLMEngine, prompt: PromptInputs | list[int]) -> PromptInputs:
+    """Return a prompt as `LLMEngine.add_request` takes it; a list is token ids.
+
+    Raises
+    ------
+    ValueError
+        If it is a text, and the engine's model is the stand-in.
+    """
+    if isinstance(prompt, str) and isinstance(engine.model_executor, SimulatedExecutor):
+        raise ValueError("this Stepper runs the stand-in model, which has no words: add token ids "
+                         f"(0 to {engine.model_config.get_vocab_size() - 1}), or make it with "
+                         f"model={DEFAULT_MODEL!r}.")
     return {"prompt_token_ids": prompt} if isinstance(prompt, list) else prompt

@@ -48,9 +48,10 @@ def test_a_dash_writes_one_line_for_each_trace_to_stdout(capsys):
     assert json.loads(line)["workload"] == "preempt_swap_v1"
 
 
-def test_summary(capsys):
+def test_summary(capfd):
     assert main(["simulate", str(WORKLOAD)]) == 0
-    out = capsys.readouterr().out
+    out, err = capfd.readouterr()
+    assert err == ""
     for word in ["preempt_swap_v1", "steps", "preemptions", "blocks swapped out", "peak blocks"]:
         assert word in out
     for request in golden.workload("named", "preempt_swap_v1")["requests"]:

@@ -8,6 +8,7 @@ import pytest
 
 import minivllm
 from minivllm.core.block_manager_v1 import BlockSpaceManagerV1
+from minivllm.sampling_params import SamplingParams
 from minivllm.stepper import Stepper
 from minivllm.tracing.source import CLASSIC_TOKEN_IDS
 from tests.schedule import golden
@@ -99,7 +100,8 @@ def test_at_the_end_it_says_so(s: Stepper):
     assert str(s.run()).split("\n")[-1] == "the end: every request is finished"
     length = len(s)
     assert str(s.step()) == "the end: every request is finished"
-    assert str(s.until("swap")) == "the end: every request is finished, without such a step"
+    assert str(s.until("swap")) == "no 'swap' happened; the end: every request is finished"
+    assert str(s.until(lambda view: False)).startswith("no such step happened; the end")
     assert len(s) == length
     assert s.view.gpu.num_free == 5
 
@@ -122,6 +124,35 @@ def test_two_samples_of_one_prompt_diverge():
     assert str(s.diff()).replace("\n        ", " ").split("moved   ")[1] == (
         f"copy on write: block {source} → {destination}; r1.0 is about to write into a block "
         "that r1.1 still needs")
+
+
+def test_sampling_parameters_go_to_requests():
+    s = Stepper([], model="tiny", block_size=4, num_gpu_blocks=8)
+    with pytest.raises(ValueError, match=r"there are no requests: s\.add\(prompt\)"):
+        s.step()
+    assert "There are no requests yet" in str(s)
+    assert s.add("Hello, my name is", SamplingParams(n=2, seed=1, max_tokens=3)) == "r0"
+    assert s.add("The life is", max_tokens=1) == "r1"
+    assert "To come: r0, r1" in str(s)
+    s.step()
+    assert [seq.name for seq in s.view.sequences.values()] == ["r0.0", "r0.1", "r1"]
+    with pytest.raises(TypeError, match="params, or n and others by name"):
+        s.add("The life is", SamplingParams(), n=2)
+
+
+def test_where_sampling_parameters_do_not_belong_it_says_where():
+    with pytest.raises(TypeError, match=r"s\.add\(prompt, n=2, temperature=1\.0\)"):
+        Stepper([[1, 2, 3]], SamplingParams(n=2))
+    with pytest.raises(TypeError, match=r"n is a sampling parameter.*s\.add\(prompt, n=2\)"):
+        Stepper(["Hello"], n=2)
+    with pytest.raises(ValueError, match=r"no words: add token ids \(0 to 96\).*model='tiny'"):
+        Stepper([]).add("Hello")
+
+
+def test_two_requests_can_be_added_before_the_first_step(s: Stepper):
+    assert [s.add([1, 2, 3]), s.add([4, 5, 6])] == ["r3", "r4"]
+    s.run()
+    assert s.view.gpu.num_free == 5
 
 
 def test_steps_are_found_by_number(s: Stepper):
