@@ -63,7 +63,8 @@ class Stepper:
         if misplaced:
             raise TypeError("Stepper takes prompts or a workload, and engine arguments by name; "
                             "sampling parameters go to s.add(prompt, n=2, temperature=1.0).")
-        source = start(prompts_or_workload, engine_args)
+        with without_warnings():
+            source = start(prompts_or_workload, engine_args)
         recorder = Recorder(source.engine)
         source.engine.observers.append(recorder)
         self.engine: LLMEngine | None = source.engine
@@ -289,8 +290,10 @@ class Stepper:
         more = len(self._arrivals) - len(shown)
         if not shown:
             return "There are no requests yet: s.add(prompt) adds one."
-        return (f"No step has been made yet. To come: {', '.join(shown)}"
-                f"{f', and {more} more' if more else ''}.")
+        limits = self.trace.limits
+        return (f"No step has been made yet. {limits.num_gpu_blocks} blocks of {limits.block_size} "
+                f"tokens, {limits.max_num_batched_tokens} tokens a step. "
+                f"To come: {', '.join(shown)}{f', and {more} more' if more else ''}.")
 
     def __repr__(self) -> str:
         return repr(self._picture_with_key())

@@ -56,11 +56,11 @@ def sampling_params(args: argparse.Namespace) -> SamplingParams:
 
 def _add_options(group: Any, cls: type, left_out: tuple[str, ...],
                  defaults: dict[str, Any]) -> None:
-    descriptions = _field_descriptions(cls)
+    descriptions = field_descriptions(cls)
     for name, parameter in inspect.signature(cls).parameters.items():
         if name in left_out:
             continue
-        flag = "--" + name.replace("_", "-")
+        flag = flag_of(name)
         default = defaults.get(name, parameter.default)
         text = descriptions[name].replace("%", "%%")
         kind = str(parameter.annotation)
@@ -85,9 +85,18 @@ def _early_stopping(text: str) -> bool | str:
     return {"true": True, "false": False}.get(text.lower(), text)
 
 
-def _field_descriptions(cls: type) -> dict[str, str]:
+def flag_of(name: str) -> str:
+    """Return the flag of a field.
+
+    >>> flag_of("top_k")
+    '--top-k'
+    """
+    return "--" + name.replace("_", "-")
+
+
+def field_descriptions(cls: type) -> dict[str, str]:
     """Read a NumPy-style docstring: ``a, b : type`` and the indented text below it."""
-    text = inspect.cleandoc(cls.__doc__ or "")
+    text = inspect.cleandoc(cls.__doc__ or "").replace("``", "`")
     entries = re.findall(r"^(\w+(?:, \w+)*) : .*\n((?:    .*\n?)+)", text, flags=re.MULTILINE)
     return {name: " ".join(description.split())
             for names, description in entries for name in names.split(", ")}

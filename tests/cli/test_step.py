@@ -99,6 +99,7 @@ def test_a_walk(terminal: Terminal, tmp_path: Path, workload: str):
     terminal.wait_for("step 2  decode r0 r1 | r2 preempted by recompute")
     terminal.type("w")
     assert "num_gpu_blocks=6" in terminal.wait_for("num_gpu_blocks")
+    terminal.wait_for("w again: back to the overview")
     terminal.type("w")
     terminal.type("Left")
     terminal.wait_for("step 1  prefill r2")
@@ -116,7 +117,12 @@ def test_a_walk(terminal: Terminal, tmp_path: Path, workload: str):
     terminal.wait_for("saved step-10.svg")
     assert (tmp_path / "step-10.svg").read_text(encoding="utf-8").startswith("<svg")
     terminal.type("z")
-    terminal.wait_for("'z' is no command")
+    terminal.wait_for("'z' is no command; ? lists them")
+    terminal.type("h")
+    terminal.wait_for("Go on until a request is preempted.")
+    terminal.type("?")
+    terminal.type("c")
+    terminal.wait_for("no 'copy' happened; the end: every request is finished")
     terminal.type("r")
     terminal.wait_for("the end: every request is finished")
     terminal.type("x")
@@ -205,6 +211,23 @@ def test_one_command_per_line_through_a_pipe(workload: str):
     assert "step 6" not in out
 
 
+def test_a_page_that_is_asked_for_again_is_shown_again(workload: str):
+    out = run_through_a_pipe("n\nw\nn\nw\n", "--workload", workload)
+    assert "why  in step 0" in out and out.rstrip().split("\n")[-2].startswith("why  in step 1")
+
+
+def test_the_keys_are_explained_before_the_first_step(workload: str):
+    out = run_through_a_pipe("?\nq\n", "--workload", workload)
+    assert "5 blocks of 4 tokens, 12 tokens a step" in " ".join(out.split())
+    assert "p  Go on until a request is preempted." in out
+
+
+def test_samples_of_a_prompt_share_blocks_until_one_writes():
+    out = run_through_a_pipe("c\nd\n", "'Hello, my name is'", "--n", "2", "--block-size", "4",
+                             "--num-gpu-blocks", "8")
+    assert re.search(r"copy on write: block \d → \d; r0.0 is about to write", out)
+
+
 def test_what_is_wrong_is_said_and_the_walk_goes_on(workload: str):
     out = run_through_a_pipe("w\nhm\nn\ng nine\nw r9\nn\n", "--workload", workload)
     assert "no step" in out
@@ -216,7 +239,7 @@ def test_what_is_wrong_is_said_and_the_walk_goes_on(workload: str):
 
 @pytest.mark.parametrize("arguments", [
     ["--workload", "w.json", "--trace", "t.json"], ["Hello", "--workload", "w.json"],
-    ["--trace", "t.json", "--block-size", "4"], ["--trace", "missing.json"]])
+    ["--trace", "t.json", "--block-size", "4"], ["--trace", "missing.json"], ["--n", "2"]])
 def test_bad_arguments_are_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]):
     assert main(["step", *arguments]) == 2
     err = capsys.readouterr().err
