@@ -39,9 +39,10 @@ class SamplingParams:
     best_of : int, optional
         How many sequences to run, of which the best `n` are returned; the beam width if
         `use_beam_search`.  Default `n`.
-    presence_penalty, frequency_penalty : float
-        In [-2, 2].  Taken off the logit of each token that the output has already, once, or
-        once for each occurrence.
+    presence_penalty : float
+        In [-2, 2].  Taken off the logit of each token that the output has already.
+    frequency_penalty : float
+        In [-2, 2].  Taken off the logit of a token once for each time that the output has it.
     repetition_penalty : float
         In (0, 2].  Divides the positive and multiplies the negative logits of tokens that prompt
         or output have already.
@@ -74,13 +75,18 @@ class SamplingParams:
         Length limit of an output; None leaves only the model's limit.
     min_tokens : int
         No end-of-sequence or stop token before so many tokens.
-    logprobs, prompt_logprobs : int, optional
+    logprobs : int, optional
         Return log-probabilities of so many best tokens, and of the token itself, at each place
-        of the output, or of the prompt.
+        of the output.
+    prompt_logprobs : int, optional
+        Return as many log-probabilities, and that of the token itself, at each place of the
+        prompt.
     detokenize : bool
         Turn the output into text.
-    skip_special_tokens, spaces_between_special_tokens : bool
-        How special tokens show in the text.
+    skip_special_tokens : bool
+        Leave special tokens out of the text.
+    spaces_between_special_tokens : bool
+        Without effect: only tokenizers without a fast implementation look at it.
     logits_processors : list of callable, optional
         Each takes (output ids, logits) or (prompt ids, output ids, logits) and returns logits.
     truncate_prompt_tokens : int, optional

@@ -23,7 +23,7 @@ Message = dict[str, str]
 def parser() -> argparse.ArgumentParser:
     """Return the parser of this sub-command."""
     result = argparse.ArgumentParser(
-        prog="minivllm chat",
+        prog="minivllm chat", usage="%(prog)s [options] [MESSAGE]",
         description="Answer MESSAGE, or without one hold a conversation: Ctrl-C stops an answer, "
         "Ctrl-D (Ctrl-Z on Windows) ends the program. Exit code 1: the message was too long.")
     result.add_argument("message", nargs="?", metavar="MESSAGE",

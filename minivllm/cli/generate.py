@@ -24,7 +24,7 @@ from minivllm.transformers_utils.download import DEFAULT_MODEL
 def parser() -> argparse.ArgumentParser:
     """Return the parser of this sub-command."""
     result = argparse.ArgumentParser(
-        prog="minivllm generate",
+        prog="minivllm generate", usage="%(prog)s [options] PROMPT [PROMPT ...]",
         description="Continue each PROMPT as it is given, without a chat template. One prompt "
         "streams as it comes; several run as one batch. Exit code 1: a prompt was too long.")
     result.add_argument("prompts", nargs="+", metavar="PROMPT",
@@ -76,10 +76,11 @@ def _generate(llm: LLM, prompts: list[str], params: SamplingParams,
 
 
 def print_batch(outputs: list[RequestOutput]) -> None:
-    """Print each prompt with its continuations."""
-    for output in outputs:
-        for completion in output.outputs:
-            print(f"{output.prompt}{completion.text}\n")
+    """Print each prompt with its continuations; several of one prompt have numbers."""
+    for i, output in enumerate(outputs, start=1):
+        for j, completion in enumerate(output.outputs, start=1):
+            number = f"[{i}.{j}] " if len(output.outputs) > 1 else ""
+            print(f"{number}{output.prompt}{completion.text}\n")
 
 
 def as_json(output: RequestOutput) -> dict[str, object]:

@@ -10,7 +10,7 @@ from minivllm.sampling_params import SamplingParams
 
 
 def stream(engine: LLMEngine, prompt: PromptInputs, params: SamplingParams,
-           request_id: str = "cli") -> Generator[RequestOutput, None, None]:
+           request_id: str = "r0") -> Generator[RequestOutput, None, None]:
     """Run one request and yield its state after each step that had it.
 
     Whoever stops listening, by Ctrl-C too, ends the request: its blocks are free again.

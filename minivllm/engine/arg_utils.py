@@ -42,16 +42,20 @@ class EngineArgs:
         Share and keep blocks of equal content.
     use_v2_block_manager : bool
         `BlockSpaceManagerV2` instead of V1.
-    swap_space, kv_cache_space : float
-        GiB for the CPU block pool (swap area) and the GPU block pool (what attention reads).
+    swap_space : float
+        GiB for the CPU block pool, the swap area.
+    kv_cache_space : float
+        GiB for the GPU block pool, which attention reads.
     max_num_batched_tokens : int or None
         Most tokens in a step.
     max_num_seqs : int
         Most sequences in a step.
     max_logprobs : int
         Most log-probabilities that a request may ask for.
-    num_gpu_blocks_override, num_cpu_blocks_override : int or None
-        Numbers of blocks instead of spaces.
+    num_gpu_blocks_override : int or None
+        Blocks of the GPU block pool, whatever `kv_cache_space` is.
+    num_cpu_blocks_override : int or None
+        Blocks of the CPU block pool, whatever `swap_space` is.
     preemption_mode : str or None
         ``"swap"``, ``"recompute"``, or None: recompute groups of one sequence, swap others.
     scheduler_delay_factor : float
