@@ -3,6 +3,7 @@
 `minivllm.attention.backends.numpy_backend` says what is computed, `minivllm.attention.ops` how.
 """
 
+import sys
 from types import ModuleType
 
 import numpy as np
@@ -12,10 +13,7 @@ from minivllm.attention.backends.abstract import AttentionBackend, AttentionMeta
 from minivllm.attention.ops import layers
 from minivllm.attention.ops.jit import is_compiled
 from minivllm.attention.ops.paged_attn import attention, reshape_and_cache
-from minivllm.logger import init_logger
 from minivllm.threads import share
-
-logger = init_logger(__name__)
 
 _EVERYTHING = 1 << 30  # a window that hides nothing
 
@@ -29,7 +27,7 @@ class NumbaAttentionBackend(AttentionBackend):
         kernels = [attention, reshape_and_cache, layers.rms_norm, layers.silu_and_mul,
                    layers.rotary_embedding]
         if not all(is_compiled(kernel) for kernel in kernels):
-            logger.warning("Compiling kernels, which takes some seconds the first time.")
+            print("Compiling kernels, which takes some seconds the first time.", file=sys.stderr)
         token = np.ones((1, 1, 1), np.float32)
         row = np.ones((1, 2), np.float32)
         layers.rms_norm(0, 1, row, row[0], np.float32(1), row)
