@@ -3,6 +3,7 @@
 import importlib.util
 import shutil
 import sys
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -141,7 +142,9 @@ def show(exercise: Exercise, verdict: Verdict, console: Console) -> None:
     head = f"exercise {exercise.number}: {'passed' if verdict.passed else 'not yet'}"
     console.print(head, markup=False, style="bold green" if verdict.passed else "bold",
                   highlight=False)
-    console.print(verdict.message, markup=False, highlight=False)
+    for paragraph in verdict.message.split("\n"):
+        # Rich would leave the spaces at which it folds.
+        console.print(textwrap.fill(paragraph, console.width), markup=False, highlight=False)
     if verdict.picture is not None:
         console.print(verdict.picture)
     if not verdict.passed:
