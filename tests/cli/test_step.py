@@ -163,7 +163,7 @@ def test_a_kill_and_a_stop_restore_the_terminal(terminal: Terminal, tmp_path: Pa
                                                 workload: str):
     terminal.start("--workload", workload)
     terminal.type("n")
-    terminal.wait_for("step 0")
+    terminal.wait_for("step 0  prefill r0 r1")
     terminal.type("C-z")
     terminal.wait_for(lambda screen: "Stopped" in screen or "Suspended" in screen)
     assert terminal.tmux("display-message", "-p", "#{alternate_on}").strip() == "0"
@@ -184,7 +184,7 @@ def test_a_kill_and_a_stop_restore_the_terminal(terminal: Terminal, tmp_path: Pa
 def test_the_picture_follows_the_window(terminal: Terminal, workload: str):
     terminal.start("--workload", workload)
     terminal.type("n")
-    terminal.wait_for("step 0")
+    terminal.wait_for("step 0  prefill r0 r1")
     assert "block tables" not in terminal.screen()
     terminal.tmux("resize-window", "-x", "120", "-y", "45")
     screen = terminal.wait_for("block tables")
