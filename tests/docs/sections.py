@@ -103,10 +103,23 @@ def reading_order() -> str:
 
 def reading_order_sum() -> str:
     """Return the one sentence that the README says about size, in hundreds of lines."""
+    num_stops, total, vllm_total = reading_order_sums()
+    return (f"The main path is {num_stops} stops and about {total:,} lines of code; the same "
+            f"files of vLLM 0.5.0.post1 have {vllm_total:,}.")
+
+
+def reading_order_sum_zh() -> str:
+    """Return the same in Chinese."""
+    num_stops, total, vllm_total = reading_order_sums()
+    return (f"主路径共 {num_stops} 站，约 {total:,} 行代码；vLLM 0.5.0.post1 中对应的文件有 "
+            f"{vllm_total:,} 行。")
+
+
+def reading_order_sums() -> tuple[int, int, int]:
+    """Return the number of stops, and in hundreds the lines of code here and in vLLM."""
     stops = read_json(READING_ORDER)
     total, vllm_total = (round(sum(map(count, stops)), -2) for count in (our_lines, vllm_lines))
-    return (f"The main path is {len(stops)} stops and about {total:,} lines of code; the same "
-            f"files of vLLM 0.5.0.post1 have {vllm_total:,}.")
+    return len(stops), total, vllm_total
 
 
 def our_lines(stop: Stop) -> int:
@@ -129,4 +142,5 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "cli_reference": cli_reference,
     "reading_order": reading_order,
     "reading_order_sum": reading_order_sum,
+    "reading_order_sum_zh": reading_order_sum_zh,
 }

@@ -1,5 +1,6 @@
 """What the pages say of files: they exist, and the numbers are those of today."""
 
+import codeop
 import re
 from pathlib import Path
 
@@ -51,6 +52,33 @@ def test_links_between_pages_lead_somewhere(page):
     broken = [link for link in links if not re.match(r"https?:|#", link)
               and not (page.parent / link.split("#")[0]).exists()]
     assert broken == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name != "docs"],
+                         ids=lambda page: str(page.relative_to(ROOT)))
+def test_blocks_can_be_pasted_into_a_repl(page):
+    """Python's plain one, which ends a loop at an empty line, and a function too."""
+    for fence in find_fences(page.read_text(encoding="utf-8")):
+        quotes = fence.body.startswith("# minivllm/")
+        if fence.language == "python" and not quotes and not fence.body.startswith(">>>"):
+            paste(fence.body)
+
+
+def paste(source):
+    """Give the lines to a REPL's compiler, one by one, as a REPL does."""
+    lines: list[str] = []
+    for line in [*source.splitlines(), ""]:
+        lines.append(line)
+        if codeop.compile_command("\n".join(lines)) is not None:
+            lines = []
+    assert lines == []
+
+
+@pytest.mark.parametrize("source", ["for i in range(3):\n    print(i)\nprint()\n",
+                                    "def f():\n    a = 1\n\n    return a\n"])
+def test_what_a_repl_does_not_take(source):
+    with pytest.raises(SyntaxError):
+        paste(source)
 
 
 def test_the_chinese_page_has_the_blocks_of_the_readme():
