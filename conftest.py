@@ -23,3 +23,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Collect the blocks of a page."""
     return _collect_page(file_path, parent) if is_page(file_path) else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is part of the full product is slow as well, so `-m "not slow"` leaves it out."""
+    for item in items:
+        if item.get_closest_marker("slow_full"):
+            item.add_marker("slow")
