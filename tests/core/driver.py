@@ -120,6 +120,7 @@ class Driver:
         self.cache = ShadowCache(self.block_size)
         self.groups: dict[str, SequenceGroup] = {}
         self.lengths: dict[str, list[int]] = {}  # max_tokens of each sequence, in order of joining
+        self.salts: dict[str, int] = {}  # requests of one salt continue equal tokens equally
         self.num_seqs = 0
         self.step_index = 0
         self.counts: Counter[str] = Counter()
@@ -140,7 +141,8 @@ class Driver:
 
         allocator.evictor.evict = counting_evict
 
-    def add(self, prompt: list[int], lengths: list[int], *, beam: bool = False) -> str:
+    def add(self, prompt: list[int], lengths: list[int], *, beam: bool = False,
+            salt: int = 0) -> str:
         """Add a request with as many samples as `lengths`; each ends after so many tokens."""
         best_of = len(lengths)
         params = SamplingParams(n=best_of, best_of=best_of, use_beam_search=beam,
@@ -151,6 +153,7 @@ class Driver:
         self.num_seqs += 1
         self.groups[request_id] = group
         self.lengths[request_id] = lengths
+        self.salts[request_id] = salt
         self.scheduler.add_seq_group(group)
         return request_id
 
@@ -191,11 +194,11 @@ class Driver:
         if group.num_seqs() == 1 and params.best_of > 1 and seqs[0].get_output_len() == 0:
             for _ in range(params.best_of - 1):
                 seqs.append(self._fork(group, seqs[0]))
-        elif params.use_beam_search and len(seqs) > 1 and self._crc(seqs[0], 99) % 3 == 0:
+        elif params.use_beam_search and len(seqs) > 1 and self._crc(group, seqs[0], 99) % 3 == 0:
             # The last beam gives way to another continuation of the first.
             seqs[-1:] = [self._replace(group, dropped=seqs[-1], parent=seqs[0])]
         for j, seq in enumerate(seqs):
-            token = self._crc(seq, j) % self.vocab_size
+            token = self._crc(group, seq, j) % self.vocab_size
             seq.append_token_id(token, {token: Logprob(-1.0)})
         joined = list(group.seqs_dict)
         for seq in seqs:
@@ -204,8 +207,8 @@ class Driver:
                 seq.status = SequenceStatus.FINISHED_STOPPED
                 self.scheduler.free_seq(seq)
 
-    def _crc(self, seq: Sequence, j: int) -> int:
-        return zlib.crc32(bytes([*seq.get_token_ids(), j]))
+    def _crc(self, group: SequenceGroup, seq: Sequence, j: int) -> int:
+        return zlib.crc32(bytes([*seq.get_token_ids(), j, self.salts[group.request_id]]))
 
     def _fork(self, group: SequenceGroup, parent: Sequence) -> Sequence:
         child = parent.fork(self.num_seqs)

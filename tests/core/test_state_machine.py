@@ -58,11 +58,13 @@ class Machine(RuleBasedStateMachine):
 
     @rule(beginning=st.sampled_from(BEGINNINGS), length=st.integers(1, 24),
           tail=st.lists(st.integers(0, 1), max_size=2),
-          lengths=st.lists(st.integers(1, 24), min_size=1, max_size=3), beam=st.booleans())
-    def add(self, beginning, length, tail, lengths, beam):
+          lengths=st.lists(st.integers(1, 24), min_size=1, max_size=3), beam=st.booleans(),
+          salt=st.integers(0, 1))
+    def add(self, beginning, length, tail, lengths, beam, salt):
         prompt = (beginning[:length] + tail)[:self.max_model_len]
         longest = max(1, self.max_model_len - len(prompt))
-        self.driver.add(prompt, [min(n, longest) for n in lengths], beam=beam and len(lengths) > 1)
+        self.driver.add(prompt, [min(n, longest) for n in lengths],
+                        beam=beam and len(lengths) > 1, salt=salt)
 
     @rule(num_steps=st.integers(2, 12))
     def steps(self, num_steps):
@@ -101,7 +103,8 @@ class Machine(RuleBasedStateMachine):
                                       max_num_batched_tokens=1000, max_model_len=1000),
                        self.driver.vocab_size)
         alone.add(group.prompt_token_ids, self.driver.lengths[request_id],
-                  beam=group.sampling_params.use_beam_search)
+                  beam=group.sampling_params.use_beam_search,
+                  salt=self.driver.salts[request_id])
         alone.run()
         assert alone.peak_blocks["r0"] > self.driver.scheduler.block_manager.num_total_gpu_blocks
 
