@@ -18,9 +18,10 @@ from minivllm.attention.backends.abstract import AttentionMetadata
 from minivllm.attention.layer import Attention
 from minivllm.bench.machine import Limits
 from minivllm.engine.llm_engine import LLMEngine
-from minivllm.model_executor.custom_op import CustomOp
 from minivllm.model_executor.layers import linear as linear_layers
-from minivllm.model_executor.layers.layernorm import LayerNorm
+from minivllm.model_executor.layers.activation import SiluAndMul
+from minivllm.model_executor.layers.layernorm import LayerNorm, RMSNorm
+from minivllm.model_executor.layers.rotary_embedding import RotaryEmbedding
 from minivllm.model_executor.module import Array
 from minivllm.model_executor.sampling_metadata import SamplingMetadata
 
@@ -157,10 +158,10 @@ def watch_stages(engine: LLMEngine, limits: Limits) -> Iterator[StageClock]:
 
 def _small_layers(model: Any) -> set[type]:
     return {type(module) for _, module in model.named_modules()
-            if isinstance(module, (CustomOp, LayerNorm))}
+            if isinstance(module, (RMSNorm, LayerNorm, RotaryEmbedding, SiluAndMul))}
 
 
-def _linear_work(x: Array, weight: Array) -> Work:
+def _linear_work(x: Array, weight: Array, kernels: Any = None) -> Work:
     return weight.nbytes, 2 * len(x) * weight.size
 
 

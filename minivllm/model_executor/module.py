@@ -5,12 +5,15 @@ Their names, joined by dots, are the names of tensors in a checkpoint.  What PyT
 ``forward`` is ``__call__`` here.
 """
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float32]
+
+_LINE = 16  # float32 numbers of a cache line
 
 
 class Module:
@@ -43,11 +46,18 @@ class Module:
                 yield name, value
 
 
-def empty_weight(*shape: int) -> Array:
-    """Return an array for a weight; it takes memory only as the checkpoint is copied into it.
+def empty_aligned(*shape: int) -> Array:
+    """Return an array that begins where a cache line does.
 
-    A matrix ``(output_size, input_size)`` lies in memory transposed: what a product reads for one
-    input stands together, which BLAS multiplies up to twice as fast when there are few tokens.
+    NumPy's own begin at any multiple of 16 bytes: then every second vector of 32 bytes lies in
+    two cache lines of 64, and takes twice as long to load.
     """
-    weight: Array = np.empty(shape[::-1], dtype=np.float32).T
-    return weight
+    num_floats = math.prod(shape)
+    room = np.empty(num_floats + _LINE, dtype=np.float32)
+    start = -room.ctypes.data // room.itemsize % _LINE
+    return room[start:start + num_floats].reshape(shape)
+
+
+def empty_weight(*shape: int) -> Array:
+    """Return an array for a weight; it takes memory only as the checkpoint is copied into it."""
+    return empty_aligned(*shape)

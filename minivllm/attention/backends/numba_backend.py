@@ -24,12 +24,13 @@ class NumbaAttentionBackend(AttentionBackend):
     @staticmethod
     def warm_up() -> None:
         """Compile the kernels, or load them from the cache, by a batch of one token."""
-        kernels = [attention, reshape_and_cache, layers.rms_norm, layers.silu_and_mul,
-                   layers.rotary_embedding]
+        kernels = [attention, reshape_and_cache, layers.linear, layers.rms_norm,
+                   layers.silu_and_mul, layers.rotary_embedding]
         if not all(is_compiled(kernel) for kernel in kernels):
             print("Compiling kernels, which takes some seconds the first time.", file=sys.stderr)
         token = np.ones((1, 1, 1), np.float32)
         row = np.ones((1, 2), np.float32)
+        layers.linear(0, 1, row, row, np.ones((1, 1), np.float32))
         layers.rms_norm(0, 1, row, row[0], np.float32(1), row)
         layers.silu_and_mul(0, 1, row, np.ones((1, 1), np.float32))
         layers.rotary_embedding(0, 1, np.zeros(1, np.int64), token, row, row, token)

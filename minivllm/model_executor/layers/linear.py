@@ -8,11 +8,12 @@ tensors.  Left out: ranks, quantisation, and the bias that vLLM can leave to the
 
 from collections.abc import Sequence
 
+from minivllm.model_executor.custom_op import CustomOp
 from minivllm.model_executor.layers.matmul import linear
-from minivllm.model_executor.module import Array, Module, empty_weight
+from minivllm.model_executor.module import Array, empty_weight
 
 
-class LinearBase(Module):
+class LinearBase(CustomOp):
     """``y = x @ weight.T + bias``.
 
     Attributes
@@ -30,7 +31,7 @@ class LinearBase(Module):
 
     def __call__(self, x: Array) -> Array:
         """Map ``(num_tokens, input_size)`` to ``(num_tokens, output_size)``."""
-        output = linear(x, self.weight)
+        output = linear(x, self.weight, self.kernels)
         if self.bias is not None:
             output += self.bias
         return output

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from minivllm.model_executor.custom_op import CustomOp
 from minivllm.model_executor.layers.matmul import linear
 from minivllm.model_executor.layers.sampling.entries import (
     Entries,
@@ -27,7 +28,7 @@ from minivllm.model_executor.sampling_metadata import SamplingMetadata, Sequence
 from minivllm.sequence import SequenceData
 
 
-class LogitsProcessor:
+class LogitsProcessor(CustomOp):
     """Computes logits and applies what requests want to do with them.
 
     Parameters
@@ -60,7 +61,7 @@ class LogitsProcessor:
         (num_rows, vocab_size) float32
         """
         hidden_states = hidden_states[sampling_metadata.selected_token_indices]
-        logits = linear(hidden_states, embedding)  # (num_rows, vocab_size)
+        logits = linear(hidden_states, embedding, self.kernels)  # (num_rows, vocab_size)
         if self.scale != 1.0:
             logits *= np.float32(self.scale)
         logits = apply_logit_biases(logits, sampling_metadata)

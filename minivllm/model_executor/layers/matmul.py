@@ -3,6 +3,8 @@
 Every fast path sits behind `linear`; ``MINIVLLM_FAST=0`` gives the plain line.
 """
 
+from types import ModuleType
+
 import numpy as np
 
 from minivllm import envs
@@ -11,8 +13,11 @@ from minivllm.threads import share
 
 _FAST = envs.fast()  # read once: a step comes here a hundred times
 
+# With more tokens than these, BLAS is as fast as the kernel.
+_FEW_TOKENS = 96
 
-def linear(x: Array, weight: Array) -> Array:
+
+def linear(x: Array, weight: Array, kernels: ModuleType | None = None) -> Array:
     """Multiply each row of `x` with a weight.
 
     Parameters
@@ -20,6 +25,8 @@ def linear(x: Array, weight: Array) -> Array:
     x : (num_tokens, input_size) float32
     weight : (output_size, input_size) float32
         As checkpoints store it.
+    kernels : module, optional
+        Where a compiled `linear` for few tokens is.
 
     Returns
     -------
@@ -29,7 +36,11 @@ def linear(x: Array, weight: Array) -> Array:
         plain: Array = x @ weight.T  # (num_tokens, input_size) @ (input_size, output_size)
         return plain
     output = np.empty((len(x), len(weight)), dtype=np.float32)
-    share(len(x) * weight.size, _linear_share, x, weight, output)
+    work = len(x) * weight.size
+    if kernels is not None and len(x) <= _FEW_TOKENS:
+        share(work, kernels.linear, np.ascontiguousarray(x), weight, output)
+    else:
+        share(work, _linear_share, x, weight, output)
     return output
 
 

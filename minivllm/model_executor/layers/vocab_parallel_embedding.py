@@ -22,8 +22,7 @@ class VocabParallelEmbedding(Module):
 
     def __call__(self, ids: NDArray[np.int64]) -> Array:
         """Return the rows of `ids`: ``(num_tokens,)`` to ``(num_tokens, embedding_dim)``."""
-        # Indexing keeps the memory order of the weight; what follows wants rows.
-        return np.ascontiguousarray(self.weight[ids])
+        return self.weight[ids]
 
 
 class ParallelLMHead(VocabParallelEmbedding):
