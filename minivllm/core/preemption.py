@@ -4,10 +4,12 @@ Beyond vLLM: a group of several sequences can be recomputed, and is if the CPU p
 for its blocks (vLLM stops there); a prompt that would restart for ever is let through.
 """
 
+from collections import deque
+
 from minivllm.config import SchedulerConfig
 from minivllm.core.interfaces import BlockSpaceManager
 from minivllm.core.outputs import PreemptionMode, SchedulerRunningOutputs
-from minivllm.decisions import Check, Decision, Verdict
+from minivllm.decisions import Check, Decision, DecisionLog, Verdict
 from minivllm.logger import init_logger
 from minivllm.sequence import SequenceGroup, SequenceStatus
 
@@ -30,7 +32,41 @@ class Preemptor:
         self.user_specified_preemption_mode = scheduler_config.preemption_mode
         self.max_num_batched_tokens = scheduler_config.max_num_batched_tokens
         self.block_manager = block_manager
+        self.chunked_prefill_enabled = scheduler_config.chunked_prefill_enabled
         self.num_cumulative_preemption = 0
+
+    def make_room(self, seq_group: SequenceGroup, queue: deque[SequenceGroup],
+                  result: SchedulerRunningOutputs, log: DecisionLog) -> bool:
+        """Stop groups from the end of the queue, at last `seq_group` itself, until it can go on.
+
+        Returns whether it can.
+        """
+        decisions: list[Decision] = []
+        while not self.block_manager.can_append_slots(seq_group, 0):
+            if not queue and self.would_restart_for_ever(seq_group):
+                break
+            enough = self._pool_for_all([seq_group, *queue])
+            victim = queue.pop() if queue else seq_group
+            decisions += self.preempt(victim, seq_group, result, enough)
+            if victim is seq_group:
+                break
+        log.add(*decisions)
+        return not decisions or decisions[-1].request_id != seq_group.request_id
+
+    def _pool_for_all(self, seq_groups: list[SequenceGroup]) -> int | None:
+        """Return the smallest GPU pool in which these running groups could all go on now.
+
+        With chunked prefill the token budget has a say too: then it is not told.
+        """
+        if self.chunked_prefill_enabled:
+            return None
+        manager = self.block_manager
+        missing = taken = 0
+        for seq_group in seq_groups:
+            missing = max(missing, manager.append_demand(seq_group) + taken
+                          - manager.get_num_free_gpu_blocks())
+            taken += manager.num_blocks_to_append(seq_group)
+        return manager.num_total_gpu_blocks + missing
 
     def preempt(self, victim: SequenceGroup, other: SequenceGroup,
                 result: SchedulerRunningOutputs, enough: int | None = None) -> list[Decision]:

@@ -1,14 +1,9 @@
 """Who runs in this step (mirrors ``vllm/core/scheduler.py``).
 
-Requests wait in one of three queues:
-
-- ``waiting``: not started, or preempted and to be recomputed; the head goes first;
-- ``running``: they own GPU blocks;
-- ``swapped``: preempted, their blocks are in the CPU pool.
-
-A step walks the queues in three phases, each of which returns a small result; `_commit` then puts
-the groups where they belong.  The default policy runs either prompts or everything else; with
-chunked prefill both run together, and prompts may be cut.
+A step walks the three queues (`RequestQueues`) in three phases, each of which returns a small
+result; `_commit` then puts the groups where they belong.  The default policy runs either prompts
+or everything else; with chunked prefill both run together, and prompts may be cut.  What a group
+needs to go ahead is asked in `Checks`, who has to stop for others in `Preemptor`.
 
 Left out: LoRA, lookahead slots (their number is 0).  Beyond vLLM: groups of several sequences can
 be recomputed, and whatever is decided is logged (`SchedulerOutputs.decisions`).
@@ -19,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from minivllm.config import CacheConfig, SchedulerConfig
+from minivllm.core.batch import describe, note_use
 from minivllm.core.block_manager_v1 import BlockSpaceManagerV1
 from minivllm.core.block_manager_v2 import BlockSpaceManagerV2
 from minivllm.core.budget import SchedulingBudget
@@ -34,16 +30,13 @@ from minivllm.core.outputs import (
     SchedulerRunningOutputs,
     SchedulerSwappedInOutputs,
 )
-from minivllm.core.policy import PolicyFactory
 from minivllm.core.preemption import Preemptor
-from minivllm.decisions import Decision, DecisionLog, Verdict, sentence
-from minivllm.logger import init_logger
+from minivllm.core.queues import RequestQueues
+from minivllm.decisions import DecisionLog, Verdict
 from minivllm.sequence import Sequence, SequenceGroup, SequenceGroupMetadata, SequenceStatus
 
 __all__ = ["PreemptionMode", "ScheduledSequenceGroup", "Scheduler", "SchedulerOutputs",
            "SchedulingBudget"]
-
-logger = init_logger(__name__)
 
 
 def get_block_space_manager_class(scheduler_config: SchedulerConfig) -> type[BlockSpaceManager]:
@@ -53,7 +46,7 @@ def get_block_space_manager_class(scheduler_config: SchedulerConfig) -> type[Blo
     return BlockSpaceManagerV2 if scheduler_config.use_v2_block_manager else BlockSpaceManagerV1
 
 
-class Scheduler:
+class Scheduler(RequestQueues):
     """Chooses the groups and tokens of each step, and preempts when blocks run out.
 
     Parameters
@@ -66,85 +59,26 @@ class Scheduler:
         Instead of the one that the configuration names.
     clock : callable, optional
         Returns the time.
-
-    Attributes
-    ----------
-    waiting, running, swapped : deque of SequenceGroup
-        The queues.
     """
 
     def __init__(self, scheduler_config: SchedulerConfig, cache_config: CacheConfig, *,
                  block_manager: type[BlockSpaceManager] | None = None,
                  clock: Callable[[], float] = time.time) -> None:
-        self.scheduler_config = scheduler_config
-        self.cache_config = cache_config
-        self.clock = clock
         manager_class = block_manager or get_block_space_manager_class(scheduler_config)
-        self.block_manager = manager_class(
+        super().__init__(manager_class(
             block_size=cache_config.block_size,
             num_gpu_blocks=cache_config.num_gpu_blocks or 0,
             num_cpu_blocks=cache_config.num_cpu_blocks or 0,
             sliding_window=cache_config.sliding_window,
-            enable_caching=cache_config.enable_prefix_caching)
+            enable_caching=cache_config.enable_prefix_caching), clock)
+        self.scheduler_config = scheduler_config
+        self.cache_config = cache_config
         self.checks = Checks(scheduler_config, self.block_manager)
         self.preemptor = Preemptor(scheduler_config, self.block_manager)
-        self.policy = PolicyFactory.get_policy("fcfs")
-        self.waiting: deque[SequenceGroup] = deque()
-        self.running: deque[SequenceGroup] = deque()
-        self.swapped: deque[SequenceGroup] = deque()
         # For delay_factor: when prompts were last looked at, and how long a prompt step took.
         self.prev_time = 0.0
         self.prev_prompt = False
         self.last_prompt_latency = 0.0
-
-    # ------------------------------------------------------------------ what the engine calls
-
-    def add_seq_group(self, seq_group: SequenceGroup) -> None:
-        """Let a request wait."""
-        self.waiting.append(seq_group)
-
-    def abort_seq_group(self, request_id: str | Iterable[str]) -> None:
-        """Drop requests, wherever they are, and free their blocks; unknown ids are ignored."""
-        request_ids = {request_id} if isinstance(request_id, str) else set(request_id)
-        for queue in (self.waiting, self.running, self.swapped):
-            for seq_group in [group for group in queue if group.request_id in request_ids]:
-                queue.remove(seq_group)
-                self._finish(seq_group.get_unfinished_seqs(), SequenceStatus.FINISHED_ABORTED)
-
-    def has_unfinished_seqs(self) -> bool:
-        """Return True if any request is in a queue."""
-        return bool(self.waiting or self.running or self.swapped)
-
-    def get_num_unfinished_seq_groups(self) -> int:
-        """Return how many requests are in the queues."""
-        return len(self.waiting) + len(self.running) + len(self.swapped)
-
-    def fork_seq(self, parent_seq: Sequence, child_seq: Sequence) -> None:
-        """Let a child share its parent's blocks."""
-        self.block_manager.fork(parent_seq, child_seq)
-
-    def free_seq(self, seq: Sequence) -> None:
-        """Give a sequence's blocks back."""
-        self.block_manager.free(seq)
-
-    def free_finished_seq_groups(self) -> None:
-        """Let finished groups leave the running queue."""
-        self.running = deque(group for group in self.running if not group.is_finished())
-
-    def recompute_all(self) -> None:
-        """Undo what a failed step left half done: no block can be trusted any more.
-
-        Every running and swapped group waits to be recomputed, the first to arrive first.
-        """
-        stopped = self.policy.sort_by_priority(self.clock(), [*self.running, *self.swapped])
-        for seq_group in stopped:
-            for seq in seq_group.get_unfinished_seqs():
-                seq.status = SequenceStatus.WAITING
-                seq.reset_state_for_recompute()
-        self.waiting.extendleft(reversed(stopped))
-        self.running.clear()
-        self.swapped.clear()
-        self.block_manager.reset()
 
     def schedule(self) -> tuple[list[SequenceGroupMetadata], SchedulerOutputs]:
         """Decide about the next step, and describe its batch for the worker."""
@@ -155,12 +89,11 @@ class Scheduler:
         else:
             outputs = self._schedule_default(budget, DecisionLog())
         now = self.clock()
-        batch = [self._metadata(scheduled, now) for scheduled in outputs.scheduled_seq_groups]
+        scheduled = outputs.scheduled_seq_groups
+        batch = [describe(group, self.block_manager, now) for group in scheduled]
         if self.cache_config.enable_prefix_caching:
-            self._note_use(outputs.scheduled_seq_groups, now)
+            note_use(scheduled, self.block_manager, now)
         return batch, outputs
-
-    # ------------------------------------------------------------------ the two policies
 
     def _schedule_default(self, budget: SchedulingBudget, log: DecisionLog) -> SchedulerOutputs:
         """Run prompts if any can start, else everything else."""
@@ -188,8 +121,6 @@ class Scheduler:
         swapped = self._schedule_swapped_unless_preempted(running, budget, log)
         prefills = self._schedule_prefills(budget, log)
         return self._commit(prefills, running, swapped, budget, log)
-
-    # ------------------------------------------------------------------ the three phases
 
     def _schedule_prefills(self, budget: SchedulingBudget,
                            log: DecisionLog) -> SchedulerPrefillOutputs:
@@ -228,8 +159,9 @@ class Scheduler:
             fits = 0 < chunk * len(seqs) <= budget.remaining_token_budget()
             # As in vLLM, several decodes look for blocks before anybody looks at the budget.
             looks_for_blocks = fits or not (is_prefill or len(seqs) == 1)
-            if looks_for_blocks and not (self.block_manager.can_append_slots(seq_group, 0)
-                                         or self._make_room(seq_group, queue, result, log)):
+            if looks_for_blocks and not (
+                    self.block_manager.can_append_slots(seq_group, 0)
+                    or self.preemptor.make_room(seq_group, queue, result, log)):
                 break
             if not fits:
                 log.add(self.checks.pauses(seq_group, seqs, budget))
@@ -280,67 +212,6 @@ class Scheduler:
             log.rule(Verdict.NO_SWAP_IN)
         return SchedulerSwappedInOutputs()
 
-    # ------------------------------------------------------------------ moves between the queues
-
-    def _start_head_of_waiting(self, seqs: list[Sequence]) -> None:
-        """Give the head of the waiting queue its blocks; `_commit` lets it run."""
-        self.block_manager.allocate(self.waiting.popleft())
-        for seq in seqs:
-            seq.status = SequenceStatus.RUNNING
-
-    def _ignore_head_of_waiting(self, seqs: list[Sequence], decision: Decision) -> None:
-        """Drop a request that can never start; it ends with what it has."""
-        logger.warning(sentence(decision))
-        self.waiting.popleft()
-        self._finish(seqs, SequenceStatus.FINISHED_IGNORED)
-
-    def _swap_in_head_of_swapped(self, seqs: list[Sequence],
-                                 result: SchedulerSwappedInOutputs) -> None:
-        """Bring the blocks of the head of the swapped queue back; `_commit` lets it run."""
-        moves = self.block_manager.swap_in(self.swapped.popleft())
-        result.blocks_to_swap_in.extend(moves)
-        result.num_copies_before_swap_in += [len(result.blocks_to_copy)] * len(moves)
-        for seq in seqs:
-            seq.status = SequenceStatus.RUNNING
-
-    def _give_up_head_of_swapped(self, decision: Decision) -> None:
-        """Drop a group that can never come back; its finished sequences count as cut off too."""
-        logger.warning(sentence(decision))
-        self._finish(self.swapped.popleft().get_seqs(), SequenceStatus.FINISHED_IGNORED)
-
-    def _make_room(self, seq_group: SequenceGroup, queue: deque[SequenceGroup],
-                   result: SchedulerRunningOutputs, log: DecisionLog) -> bool:
-        """Preempt from the end of the queue, at last the group itself, until it can go on.
-
-        Returns whether it can.
-        """
-        decisions: list[Decision] = []
-        while not self.block_manager.can_append_slots(seq_group, 0):
-            if not queue and self.preemptor.would_restart_for_ever(seq_group):
-                break
-            enough = self._pool_for_all([seq_group, *queue])
-            victim = queue.pop() if queue else seq_group
-            decisions += self.preemptor.preempt(victim, seq_group, result, enough)
-            if victim is seq_group:
-                break
-        log.add(*decisions)
-        return not decisions or decisions[-1].request_id != seq_group.request_id
-
-    def _pool_for_all(self, seq_groups: list[SequenceGroup]) -> int | None:
-        """Return the smallest GPU pool in which these running groups could all go on now.
-
-        With chunked prefill the token budget has a say too: then it is not told.
-        """
-        if self.scheduler_config.chunked_prefill_enabled:
-            return None
-        manager = self.block_manager
-        missing = taken = 0
-        for seq_group in seq_groups:
-            missing = max(missing, manager.append_demand(seq_group) + taken
-                          - manager.get_num_free_gpu_blocks())
-            taken += manager.num_blocks_to_append(seq_group)
-        return manager.num_total_gpu_blocks + missing
-
     def _commit(self, prefills: SchedulerPrefillOutputs, running: SchedulerRunningOutputs,
                 swapped: SchedulerSwappedInOutputs, budget: SchedulingBudget,
                 log: DecisionLog) -> SchedulerOutputs:
@@ -369,14 +240,6 @@ class Scheduler:
             running_queue_size=len(self.running),
             preempted=running.num_preempted,
             decisions=log.decisions)
-
-    # ------------------------------------------------------------------ small helpers
-
-    def _finish(self, seqs: list[Sequence], status: SequenceStatus) -> None:
-        """End sequences and free their blocks."""
-        for seq in seqs:
-            seq.status = status
-            self.free_seq(seq)
 
     def _take_seats(self, seq_groups: Iterable[SequenceGroup], budget: SchedulingBudget) -> None:
         """Count the seats of groups that run or could run."""
@@ -409,19 +272,6 @@ class Scheduler:
         for seq in seqs:
             blocks_to_copy.extend(self.block_manager.append_slots(seq, 0))
 
-    def _note_use(self, batch: list[ScheduledSequenceGroup], now: float) -> None:
-        """Tell the prefix cache which blocks the batch uses, and which it computes.
-
-        That comes after the whole batch is described: no group may skip what another one computes
-        in the same batch.
-        """
-        for scheduled in batch:
-            for seq in scheduled.seqs:
-                self.block_manager.access_all_blocks_in_seq(seq, now)
-        for scheduled in batch:
-            self.block_manager.mark_blocks_as_computed(scheduled.seq_group,
-                                                       scheduled.token_chunk_size)
-
     def _passed_delay(self, now: float) -> bool:
         """Return False while prompts are to be gathered (`delay_factor`)."""
         if self.prev_prompt:
@@ -433,21 +283,3 @@ class Scheduler:
         earliest = min(group.metrics.arrival_time for group in self.waiting)
         return now - earliest > factor * self.last_prompt_latency
 
-    def _metadata(self, scheduled: ScheduledSequenceGroup, now: float) -> SequenceGroupMetadata:
-        """Describe a scheduled group for the worker."""
-        seq_group, chunk, seqs = (scheduled.seq_group, scheduled.token_chunk_size,
-                                  scheduled.seqs)
-        seq_group.maybe_set_first_scheduled_time(now)
-        data, is_prompt = seqs[0].data, seqs[0].is_prefill()
-        return SequenceGroupMetadata(
-            request_id=seq_group.request_id,
-            is_prompt=is_prompt,
-            seq_data={seq.seq_id: seq.data for seq in seqs},
-            sampling_params=seq_group.sampling_params,
-            block_tables={seq.seq_id: self.block_manager.get_block_table(seq) for seq in seqs},
-            # Without the last token computed there is nothing to sample from.
-            do_sample=not is_prompt or data.get_num_uncomputed_tokens() == chunk,
-            pooling_params=seq_group.pooling_params,
-            token_chunk_size=chunk,
-            computed_block_nums=self.block_manager.get_common_computed_block_ids(seqs),
-            state=seq_group.state)
