@@ -116,7 +116,7 @@ def chat(rng):
 # Shares of the documents, not of the text: stories are much the longest.
 MIXTURE = [
     (story, 32), (fact_document, 40), (introduction, 6), (short_text, 7), (note, 6), (chat, 5),
-    (model_note, 2), (memory_game, 16), (poem, 1), (list_document, 1),
+    (model_note, 2), (memory_game, 8), (poem, 1), (list_document, 1),
 ]
 
 

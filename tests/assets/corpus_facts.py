@@ -164,18 +164,21 @@ def say_fact(rng, fact):
 def fact_document(rng):
     """Write a short document of facts.
 
-    Some hold one fact only, some a few of one kind, and some are mixed, so
-    that a fact is learned at the start of a text as well as inside one.
+    Most hold one fact only, so that greedy decoding ends after it; some hold
+    a few of one kind, and some are mixed. None says a fact twice, which would
+    teach the model to go round in circles.
     """
     kinds = list(_KIND_WEIGHTS)
     draw = rng.random()
-    count = 1 if draw < 0.4 else rng.randint(2, 8)
+    count = 1 if draw < 0.65 else rng.randint(2, 8)
     kind = rng.choices(kinds, list(_KIND_WEIGHTS.values()))[0]
     chosen = []
     for _ in range(count):
-        if draw > 0.8:
+        if draw > 0.85:
             kind = rng.choices(kinds, list(_KIND_WEIGHTS.values()))[0]
-        chosen.append(rng.choice(_BY_KIND[kind]))
+        fact = rng.choice(_BY_KIND[kind])
+        if fact not in chosen:
+            chosen.append(fact)
     separator = "\n" if rng.random() < 0.3 else " "
     return separator.join(say_fact(rng, fact) for fact in chosen)
 
