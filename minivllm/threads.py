@@ -2,13 +2,14 @@
 
 vLLM leaves this to its CUDA streams.  On a CPU, Numba's own threads (``parallel=True``) and those
 of the BLAS library wait for work by spinning, each on the cores that the other needs.  The
-threads here sleep when there is nothing to do, and BLAS is kept to the thread that calls it.
-Their number is `envs.num_threads()`.
+threads here serve both: they wait awake for a moment, then sleep, and BLAS is kept to the thread
+that calls it.  Their number is `envs.num_threads()`.
 """
 
 import os
 import sys
 import threading
+from array import array
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
@@ -55,6 +56,25 @@ def limit_blas_threads() -> None:
     threadpool_limits(1, user_api="blas")
 
 
+# (counters, index, value): returns when ``counters[index]`` is no longer `value`, or after a while.
+Wait = Callable[["array[int]", int, int], object]
+
+_POSTED, _FINISHED = 0, 1  # what the counters of a pool count
+
+
+def _do_not_wait(counters: "array[int]", index: int, value: int) -> None:
+    """Sleep at once."""
+
+
+_wait_awake: Wait = _do_not_wait
+
+
+def wait_awake_with(wait: Wait) -> None:
+    """Let threads spend some time in `wait`, which releases Python's lock, before they sleep."""
+    global _wait_awake
+    _wait_awake = wait
+
+
 class ThreadPool:
     """Calls a function on all threads at once.
 
@@ -67,17 +87,23 @@ class ThreadPool:
     def __init__(self, num_threads: int) -> None:
         self.num_threads = num_threads
         self._tasks: SimpleQueue[Task] = SimpleQueue()
+        # Of tasks.  Only a hint that it is worth looking: the queues decide.
+        self._counters = array("q", [0, 0])
         for i in range(1, num_threads):
             threading.Thread(target=self._work, name=f"minivllm-{i}", daemon=True).start()
 
     def _work(self) -> None:
         while True:
+            num_posted = self._counters[_POSTED]
+            if self._tasks.empty():
+                _wait_awake(self._counters, _POSTED, num_posted)
             function, args, done = self._tasks.get()
             try:
                 function(*args)
                 done.put(None)
             except BaseException as error:
                 done.put(error)
+            self._counters[_FINISHED] += 1
 
     def run(self, function: Callable[..., Any], *args: Any) -> None:
         """Call ``function(thread, num_threads, *args)`` for each thread number, and wait.
@@ -85,11 +111,15 @@ class ThreadPool:
         What a thread raises is raised here, once all have ended.
         """
         done: SimpleQueue[BaseException | None] = SimpleQueue()
+        num_finished = self._counters[_FINISHED]
         for thread in range(1, self.num_threads):
             self._tasks.put((function, (thread, self.num_threads, *args), done))
+        self._counters[_POSTED] += 1
         try:
             function(0, self.num_threads, *args)
         finally:
+            if self.num_threads > 1 and done.empty():
+                _wait_awake(self._counters, _FINISHED, num_finished)
             errors = [done.get() for _ in range(1, self.num_threads)]
         for error in errors:
             if error is not None:

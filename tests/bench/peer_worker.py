@@ -6,7 +6,6 @@ n}``, is answered by one on stdout, ``{"seconds": s, "tokens": [[id, ...], ...]}
 are given at once, decoding is greedy, and every sequence gets exactly `max_tokens` tokens.
 """
 
-import ctypes
 import json
 import os
 import sys
@@ -47,11 +46,6 @@ def llamacpp(model):
     import llama_cpp as lib
     import numpy as np
 
-    @lib.llama_log_callback
-    def be_quiet(level, text, data):
-        pass
-
-    lib.llama_log_set(be_quiet, ctypes.c_void_p(0))
     lib.llama_backend_init()
     network = lib.llama_load_model_from_file(model.encode(), lib.llama_model_default_params())
     vocab_size = lib.llama_vocab_n_tokens(lib.llama_model_get_vocab(network))

@@ -66,8 +66,7 @@ class Program:
         return answer["seconds"], answer["tokens"]
 
     def stop(self):
-        self.process.stdin.close()
-        self.process.wait()
+        self.process.communicate()  # the end of its input is its end
 
 
 def compare(case_name, programs, rounds):

@@ -4,8 +4,10 @@
 """
 
 import sys
+from array import array
 from types import ModuleType
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +15,8 @@ from minivllm.attention.backends.abstract import AttentionBackend, AttentionMeta
 from minivllm.attention.ops import layers
 from minivllm.attention.ops.jit import is_compiled
 from minivllm.attention.ops.paged_attn import attention, reshape_and_cache
-from minivllm.threads import share
+from minivllm.attention.ops.waiting import wait_awake
+from minivllm.threads import share, wait_awake_with
 
 _EVERYTHING = 1 << 30  # a window that hides nothing
 
@@ -25,11 +28,14 @@ class NumbaAttentionBackend(AttentionBackend):
     def warm_up() -> None:
         """Compile the kernels, or load them from the cache, by a batch of one token."""
         kernels = [attention, reshape_and_cache, layers.linear, layers.rms_norm,
-                   layers.silu_and_mul, layers.rotary_embedding]
+                   layers.silu_and_mul, layers.rotary_embedding, wait_awake]
         if not all(is_compiled(kernel) for kernel in kernels):
             print("Compiling kernels, which takes some seconds the first time.", file=sys.stderr)
         token = np.ones((1, 1, 1), np.float32)
         row = np.ones((1, 2), np.float32)
+        if not numba.config.DISABLE_JIT:
+            wait_awake(array("q", [0]), 0, 1)
+            wait_awake_with(wait_awake)
         layers.linear(0, 1, row, row, np.ones((1, 1), np.float32))
         layers.rms_norm(0, 1, row, row[0], np.float32(1), row)
         layers.silu_and_mul(0, 1, row, np.ones((1, 1), np.float32))
