@@ -118,13 +118,22 @@ class ModelRunner:
                       kv_caches: list[NDArray[np.float32]]) -> list[SequenceGroupOutput]:
         """Run one step and return one output for each group, in batch order."""
         model_input = self.prepare_input(seq_group_metadata_list)
-        hidden_states = self.model(model_input.input_ids, model_input.positions, kv_caches,
-                                   model_input.attn_metadata)  # (num_tokens, hidden_size)
         sampling_metadata = SamplingMetadata.prepare(seq_group_metadata_list,
                                                      model_input.query_lens)
-        logits = self.model.compute_logits(hidden_states, sampling_metadata)
+        logits = self._compute_logits(model_input, sampling_metadata, kv_caches)
         outputs: list[SequenceGroupOutput] = self.model.sample(logits, sampling_metadata).outputs
         return outputs
+
+    def _compute_logits(self, model_input: ModelInput, sampling_metadata: SamplingMetadata,
+                        kv_caches: list[NDArray[np.float32]]) -> NDArray[np.float32]:
+        """Return the logits (num_rows, vocab_size) of the rows that will be looked at."""
+        if not len(model_input.input_ids):
+            # All chunks lie wholly in the cached prefix.
+            return np.zeros((0, self.model_config.get_vocab_size()), dtype=np.float32)
+        hidden_states = self.model(model_input.input_ids, model_input.positions, kv_caches,
+                                   model_input.attn_metadata)  # (num_tokens, hidden_size)
+        logits: NDArray[np.float32] = self.model.compute_logits(hidden_states, sampling_metadata)
+        return logits
 
     def prepare_input(self, seq_group_metadata_list: list[SequenceGroupMetadata]) -> ModelInput:
         """Lay the tokens of all groups in a row."""

@@ -181,3 +181,13 @@ def test_a_small_pool_is_allowed_with_a_warning(tiny_dir, caplog) -> None:
     assert output.outputs[0].finish_reason == "length"
     assert 0 < len(output.outputs[0].token_ids) <= 8
     assert free_blocks(llm.llm_engine)[0] == 2
+
+
+@pytest.mark.parametrize("name", ["llama-mha", "gpt2", "opt-post-proj"])
+def test_a_step_whose_chunks_are_all_cached_computes_nothing(tiny_dir, name) -> None:
+    llm = LLM(tiny_dir / name, block_size=4, max_model_len=64, enable_prefix_caching=True,
+              enable_chunked_prefill=True, max_num_batched_tokens=4, max_num_seqs=4,
+              attention_backend="numpy")
+    first, again = (llm.generate({"prompt_token_ids": list(range(5, 20))}, GREEDY, use_tqdm=False)
+                    for _ in range(2))
+    assert again[0].outputs[0].token_ids == first[0].outputs[0].token_ids
