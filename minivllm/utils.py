@@ -2,11 +2,13 @@
 
 import enum
 import importlib
+import signal
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator
-from types import ModuleType
-from typing import TypeVar
+from types import FrameType, ModuleType
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -79,3 +81,54 @@ def track(items: Iterable[T], total: int, title: str) -> Iterator[T]:
     finally:
         if line:
             print(f"\r{' ' * len(line)}\r", end="", file=sys.stderr, flush=True)
+
+
+class HeldInterrupts:
+    """Lets Ctrl-C wait for the end of a piece of work that must not stay half done.
+
+    It takes effect at the end of the ``with`` block, or at once inside of `let_through`, which is
+    for what takes long and can be undone.  Outside of the main thread, where Python delivers no
+    signals, this does nothing.
+    """
+
+    def __enter__(self) -> "HeldInterrupts":
+        self._came = self._let_through = False
+        self._handler: Any = None
+        if threading.current_thread() is threading.main_thread():
+            handler = signal.getsignal(signal.SIGINT)
+            if callable(handler):
+                self._handler = handler
+                signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._handler is not None:
+            signal.signal(signal.SIGINT, self._handler)
+            self._deliver()
+
+    def let_through(self) -> "_LetThrough":
+        """Return a context in which Ctrl-C takes effect at once."""
+        return _LetThrough(self)
+
+    def _note(self, signal_number: int, frame: FrameType | None) -> None:
+        self._came = True
+        if self._let_through:
+            self._deliver()
+
+    def _deliver(self) -> None:
+        if self._came:
+            # What is raised now is cleaned up after, which must not be interrupted either.
+            self._came = self._let_through = False
+            self._handler(signal.SIGINT, None)
+
+
+class _LetThrough:
+    def __init__(self, held: HeldInterrupts) -> None:
+        self._held = held
+
+    def __enter__(self) -> None:
+        self._held._let_through = True
+        self._held._deliver()
+
+    def __exit__(self, *exc: object) -> None:
+        self._held._let_through = False

@@ -1,12 +1,14 @@
 """The small helpers."""
 
 import io
+import signal
 import sys
+import threading
 import time
 
 import pytest
 
-from minivllm.utils import MissingExtraError, import_extra, track
+from minivllm.utils import HeldInterrupts, MissingExtraError, import_extra, track
 
 
 class Terminal(io.StringIO):
@@ -58,3 +60,46 @@ def test_a_missing_extra_says_how_to_get_it():
     message = r"Chats need the package 'no_such_package', .*pip install 'minivllm\[models\]'"
     with pytest.raises(MissingExtraError, match=message):
         import_extra("no_such_package.inner", "Chats")
+
+
+def test_interrupts_are_held_to_the_end():
+    done = []
+    with pytest.raises(KeyboardInterrupt):
+        with HeldInterrupts():
+            signal.raise_signal(signal.SIGINT)
+            done.append("all of it")
+        done.append("never")
+    assert done == ["all of it"]
+
+
+def test_interrupts_are_let_through_where_that_is_said():
+    done = []
+    with pytest.raises(KeyboardInterrupt):
+        with HeldInterrupts() as interrupts:
+            signal.raise_signal(signal.SIGINT)
+            done.append("before")
+            with interrupts.let_through():
+                done.append("never")
+    with pytest.raises(KeyboardInterrupt):
+        with HeldInterrupts() as interrupts:
+            try:
+                with interrupts.let_through():
+                    signal.raise_signal(signal.SIGINT)
+                    done.append("never")
+            finally:
+                signal.raise_signal(signal.SIGINT)
+                done.append("cleaned up")
+    assert done == ["before", "cleaned up"]
+
+
+def test_interrupts_are_nothing_to_other_threads():
+    done = []
+
+    def work():
+        with HeldInterrupts() as interrupts, interrupts.let_through():
+            done.append(True)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert done == [True]

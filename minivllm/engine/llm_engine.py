@@ -39,7 +39,7 @@ from minivllm.sequence import (
 )
 from minivllm.transformers_utils.detokenizer import Detokenizer
 from minivllm.transformers_utils.tokenizer import Tokenizer, check_vocabulary, get_tokenizer
-from minivllm.utils import Counter
+from minivllm.utils import Counter, HeldInterrupts
 
 logger = init_logger(__name__)
 
@@ -218,8 +218,9 @@ class LLMEngine:
     def abort_request(self, request_id: str | Iterable[str]) -> None:
         """Drop requests in whatever state they are; unknown and finished ones do not matter."""
         request_ids = [request_id] if isinstance(request_id, str) else list(request_id)
-        self.scheduler.abort_seq_group(request_ids)
-        self._unfinished.difference_update(request_ids)
+        with HeldInterrupts():
+            self.scheduler.abort_seq_group(request_ids)
+            self._unfinished.difference_update(request_ids)
 
     def has_request(self, request_id: str) -> bool:
         """Return whether an unfinished request has this id."""
@@ -248,30 +249,38 @@ class LLMEngine:
             then: every unfinished request waits to be recomputed and can go on, or be aborted.
             Requests whose logits are unusable (NaN) have been aborted.
         """
-        seq_group_metadata_list, scheduler_outputs = self.scheduler.schedule()
-        for observer in self.observers:
-            observer.on_schedule(self, seq_group_metadata_list, scheduler_outputs)
-        outputs: list[SequenceGroupOutput] = []
-        if not scheduler_outputs.is_empty():
-            request = ExecuteModelRequest(
-                seq_group_metadata_list=seq_group_metadata_list,
-                blocks_to_swap_in=scheduler_outputs.blocks_to_swap_in,
-                blocks_to_swap_out=scheduler_outputs.blocks_to_swap_out,
-                blocks_to_copy=scheduler_outputs.blocks_to_copy,
-                num_copies_before_swap_in=scheduler_outputs.num_copies_before_swap_in,
-                running_queue_size=scheduler_outputs.running_queue_size)
-            try:
-                outputs = self.model_executor.execute_model(request)
-            except BaseException as error:
-                self.scheduler.recompute_all()
-                if isinstance(error, UnusableLogitsError):
-                    self.abort_request(error.request_ids)
-                raise
-        request_outputs = self._process_model_outputs(outputs, scheduler_outputs,
-                                                      seq_group_metadata_list)
-        for observer in self.observers:
-            observer.on_step(self, scheduler_outputs, request_outputs)
+        with HeldInterrupts() as interrupts:
+            seq_group_metadata_list, scheduler_outputs = self.scheduler.schedule()
+            for observer in self.observers:
+                observer.on_schedule(self, seq_group_metadata_list, scheduler_outputs)
+            outputs = self._execute(seq_group_metadata_list, scheduler_outputs, interrupts)
+            request_outputs = self._process_model_outputs(outputs, scheduler_outputs,
+                                                          seq_group_metadata_list)
+            for observer in self.observers:
+                observer.on_step(self, scheduler_outputs, request_outputs)
         return request_outputs
+
+    def _execute(self, seq_group_metadata_list: list[SequenceGroupMetadata],
+                 scheduler_outputs: SchedulerOutputs,
+                 interrupts: HeldInterrupts) -> list[SequenceGroupOutput]:
+        """Run the model; if that fails, or Ctrl-C comes meanwhile, undo the step."""
+        if scheduler_outputs.is_empty():
+            return []
+        request = ExecuteModelRequest(
+            seq_group_metadata_list=seq_group_metadata_list,
+            blocks_to_swap_in=scheduler_outputs.blocks_to_swap_in,
+            blocks_to_swap_out=scheduler_outputs.blocks_to_swap_out,
+            blocks_to_copy=scheduler_outputs.blocks_to_copy,
+            num_copies_before_swap_in=scheduler_outputs.num_copies_before_swap_in,
+            running_queue_size=scheduler_outputs.running_queue_size)
+        try:
+            with interrupts.let_through():
+                return self.model_executor.execute_model(request)
+        except BaseException as error:
+            self.scheduler.recompute_all()
+            if isinstance(error, UnusableLogitsError):
+                self.abort_request(error.request_ids)
+            raise
 
     def _process_model_outputs(
         self,

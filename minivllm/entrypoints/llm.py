@@ -12,7 +12,7 @@ from minivllm.core.interfaces import BlockSpaceManager
 from minivllm.engine.arg_utils import EngineArgs
 from minivllm.engine.llm_engine import LLMEngine
 from minivllm.executor.cpu_executor import CPUExecutor
-from minivllm.inputs import LLMInputs, PromptInputs
+from minivllm.inputs import PromptInputs
 from minivllm.outputs import EmbeddingRequestOutput, RequestOutput
 from minivllm.pooling_params import PoolingParams
 from minivllm.sampling_params import SamplingParams
@@ -208,18 +208,18 @@ enable_prefix_caching, enable_chunked_prefill, use_v2_block_manager, preemption_
         request_ids: list[str] = []
         try:
             for prompt_ids, param in zip(processed, each, strict=True):
-                request_ids.append(self._add_request(engine, prompt_ids, param))
+                request_ids.append(self._next_request_id(engine))
+                engine.add_processed_request(request_ids[-1], prompt_ids, param)
             return self._run_engine(engine, request_ids, use_tqdm)
         except BaseException:
             # Ctrl-C as well: no block of this call stays behind.
             engine.abort_request(request_ids)
             raise
 
-    def _add_request(self, engine: LLMEngine, inputs: LLMInputs, params: Params) -> str:
+    def _next_request_id(self, engine: LLMEngine) -> str:
         request_id = str(next(self.request_counter))
         while engine.has_request(request_id):
             request_id = str(next(self.request_counter))
-        engine.add_processed_request(request_id, inputs, params)
         return request_id
 
     def _run_engine(self, engine: LLMEngine, request_ids: list[str],

@@ -31,8 +31,8 @@ class SeqInput:
     context_len : int
         Tokens before them, whose keys and values attention reads from the cache.
     num_stored : int
-        Leading tokens of the sequence whose keys and values need not be stored: a cached prefix
-        that is computed again for its log-probabilities only.
+        Leading tokens of the sequence whose keys and values need not be stored: a cached prefix,
+        of which tokens may be computed again for their log-probabilities.
     block_table : list of int
         GPU block numbers.
     """
@@ -83,7 +83,8 @@ def prefill_input(data: SequenceData, block_table: list[int], chunk_size: int, n
     """
     start = data.get_num_computed_tokens()
     end = start + chunk_size
-    context_len = start if every_position else min(max(start, num_cached), end)
+    # A chunk that lies wholly in the cached prefix computes its last token again: no step is empty.
+    context_len = start if every_position else min(max(start, num_cached), end - 1)
     return SeqInput(data.get_token_ids()[context_len:end], context_len, num_cached, block_table)
 
 
@@ -118,22 +119,13 @@ class ModelRunner:
                       kv_caches: list[NDArray[np.float32]]) -> list[SequenceGroupOutput]:
         """Run one step and return one output for each group, in batch order."""
         model_input = self.prepare_input(seq_group_metadata_list)
-        sampling_metadata = SamplingMetadata.prepare(seq_group_metadata_list,
-                                                     model_input.query_lens)
-        logits = self._compute_logits(model_input, sampling_metadata, kv_caches)
-        outputs: list[SequenceGroupOutput] = self.model.sample(logits, sampling_metadata).outputs
-        return outputs
-
-    def _compute_logits(self, model_input: ModelInput, sampling_metadata: SamplingMetadata,
-                        kv_caches: list[NDArray[np.float32]]) -> NDArray[np.float32]:
-        """Return the logits (num_rows, vocab_size) of the rows that will be looked at."""
-        if not len(model_input.input_ids):
-            # All chunks lie wholly in the cached prefix.
-            return np.zeros((0, self.model_config.get_vocab_size()), dtype=np.float32)
         hidden_states = self.model(model_input.input_ids, model_input.positions, kv_caches,
                                    model_input.attn_metadata)  # (num_tokens, hidden_size)
-        logits: NDArray[np.float32] = self.model.compute_logits(hidden_states, sampling_metadata)
-        return logits
+        sampling_metadata = SamplingMetadata.prepare(seq_group_metadata_list,
+                                                     model_input.query_lens)
+        logits = self.model.compute_logits(hidden_states, sampling_metadata)
+        outputs: list[SequenceGroupOutput] = self.model.sample(logits, sampling_metadata).outputs
+        return outputs
 
     def prepare_input(self, seq_group_metadata_list: list[SequenceGroupMetadata]) -> ModelInput:
         """Lay the tokens of all groups in a row."""
@@ -148,8 +140,7 @@ class ModelRunner:
             elif decodes:
                 raise InternalError(f"prefill {metadata.request_id} stands behind decodes.")
             else:
-                # A chunk that lies wholly in the cached prefix has nothing to compute.
-                prefills += [seq for seq in seqs if seq.token_ids]
+                prefills += seqs
         return self._pack(prefills, decodes, query_lens)
 
     def _seq_input(self, metadata: SequenceGroupMetadata, seq_id: int) -> SeqInput:

@@ -120,6 +120,31 @@ def test_ctrl_c_frees_every_block_and_the_next_call_works(llm) -> None:
     assert len(output.outputs[0].token_ids) == 8
 
 
+@pytest.mark.parametrize("method", ["allocate", "append_slots", "fork", "free"])
+def test_ctrl_c_waits_until_blocks_and_queues_fit_together(llm, monkeypatch, method) -> None:
+    engine = llm.llm_engine
+    before = free_blocks(engine)
+    manager = engine.scheduler.block_manager
+    original = getattr(manager, method)
+    calls = 0
+
+    def interrupted(*args):
+        nonlocal calls
+        calls += 1
+        result = original(*args)
+        signal.raise_signal(signal.SIGINT)
+        return result
+
+    monkeypatch.setattr(manager, method, interrupted)
+    handler = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        llm.generate([{"prompt_token_ids": [5] * 9}, {"prompt_token_ids": [6] * 20}],
+                     SamplingParams(temperature=1, n=2, max_tokens=9), use_tqdm=False)
+    assert calls and signal.getsignal(signal.SIGINT) is handler
+    assert free_blocks(engine) == before
+    assert not engine.has_unfinished_requests() and not engine.has_request("0")
+
+
 def test_a_failing_step_is_undone(llm) -> None:
     """A logits processor that raises fails its own call; a request beside it loses nothing."""
     engine = llm.llm_engine
