@@ -52,10 +52,17 @@ def empty_aligned(*shape: int) -> Array:
     NumPy's own begin at any multiple of 16 bytes: then every second vector of 32 bytes lies in
     two cache lines of 64, and takes twice as long to load.
     """
-    num_floats = math.prod(shape)
-    room = np.empty(num_floats + _LINE, dtype=np.float32)
+    return _from_line(np.empty(math.prod(shape) + _LINE, dtype=np.float32), shape)
+
+
+def zeros_aligned(*shape: int) -> Array:
+    """Return an array of zeros that begins where a cache line does; see `empty_aligned`."""
+    return _from_line(np.zeros(math.prod(shape) + _LINE, dtype=np.float32), shape)
+
+
+def _from_line(room: Array, shape: tuple[int, ...]) -> Array:
     start = -room.ctypes.data // room.itemsize % _LINE
-    return room[start:start + num_floats].reshape(shape)
+    return room[start:start + math.prod(shape)].reshape(shape)
 
 
 def empty_weight(*shape: int) -> Array:

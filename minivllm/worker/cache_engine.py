@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from minivllm.attention.backends.abstract import AttentionBackend
 from minivllm.config import CacheConfig, ModelConfig
+from minivllm.model_executor.module import zeros_aligned
 
 _FLOAT32_BYTES = 4
 
@@ -37,7 +38,7 @@ class CacheEngine:
                                                      self.num_kv_heads, self.head_size)
         # The operating system provides zeroed pages when they are first touched, so a large pool
         # costs memory only as it fills.
-        return [np.zeros(shape, dtype=np.float32) for _ in range(self.num_layers)]
+        return [zeros_aligned(*shape) for _ in range(self.num_layers)]
 
     def swap_in(self, source_to_destination: list[tuple[int, int]]) -> None:
         """Copy blocks from the CPU pool to the GPU pool."""

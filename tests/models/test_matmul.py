@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from minivllm.attention.ops import layers
 from minivllm.model_executor.layers import matmul
 from minivllm.model_executor.layers.linear import QKVParallelLinear
-from minivllm.model_executor.module import empty_aligned, empty_weight
+from minivllm.model_executor.module import empty_aligned, empty_weight, zeros_aligned
 from minivllm.threads import ThreadPool
 
 
@@ -104,8 +104,9 @@ def test_merged_layers_use_the_kernel():
 
 
 @pytest.mark.parametrize("shape", [(1,), (3, 5), (48, 576)])
-def test_weights_begin_at_a_cache_line(shape):
-    weight = empty_aligned(*shape)
-    assert weight.shape == shape
-    assert weight.flags.c_contiguous
-    assert weight.ctypes.data % 64 == 0
+@pytest.mark.parametrize("make", [empty_aligned, zeros_aligned])
+def test_weights_and_caches_begin_at_a_cache_line(make, shape):
+    array = make(*shape)
+    assert array.shape == shape
+    assert array.flags.c_contiguous
+    assert array.ctypes.data % 64 == 0

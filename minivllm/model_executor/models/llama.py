@@ -22,6 +22,10 @@ from minivllm.model_executor.models.utils import CausalLM
 from minivllm.model_executor.module import Array, Module
 from minivllm.transformers_utils.config import PretrainedConfig
 
+# Tokens that go through the MLP at a time: its rows are several times as wide as all others.
+_MLP_TOKENS = 2048
+
+
 
 class LlamaMLP(Module):
     """``down(silu(gate(x)) * up(x))``."""
@@ -35,8 +39,12 @@ class LlamaMLP(Module):
 
     def __call__(self, x: Array) -> Array:
         """Map ``(T, hidden_size)`` to ``(T, hidden_size)``."""
-        gate_up = self.gate_up_proj(x)  # (T, 2 * intermediate_size)
-        return self.down_proj(self.act_fn(gate_up))  # (T, hidden_size)
+        output = np.empty(x.shape, dtype=np.float32)
+        for start in range(0, len(x), _MLP_TOKENS):
+            rows = slice(start, start + _MLP_TOKENS)
+            gate_up = self.gate_up_proj(x[rows])  # (rows, 2 * intermediate_size)
+            output[rows] = self.down_proj(self.act_fn(gate_up))  # (rows, hidden_size)
+        return output
 
 
 class LlamaAttention(Module):
