@@ -110,11 +110,14 @@ class BlockTable(list[PhysicalTokenBlock]):
     ----------
     block_numbers : list of int
         Their numbers, kept beside them because every step asks for them.
+    num_computed : int
+        So many of the first ones are known to be computed; that stays so while they are in use.
     """
 
     def __init__(self, blocks: Iterable[PhysicalTokenBlock] = ()) -> None:
         super().__init__(blocks)
         self.block_numbers = [block.block_number for block in self]
+        self.num_computed = 0
 
     def append(self, block: PhysicalTokenBlock) -> None:
         """Add the next block."""

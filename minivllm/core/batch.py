@@ -10,15 +10,19 @@ def describe(scheduled: ScheduledSequenceGroup, block_manager: BlockSpaceManager
     """Describe a scheduled group for the worker."""
     seq_group, chunk, seqs = scheduled.seq_group, scheduled.token_chunk_size, scheduled.seqs
     seq_group.maybe_set_first_scheduled_time(now)
-    data, is_prompt = seqs[0].data, seqs[0].is_prefill()
+    is_prompt = seqs[0].is_prefill()
+    seq_data, block_tables = {}, {}
+    for seq in seqs:
+        seq_data[seq.seq_id] = seq.data
+        block_tables[seq.seq_id] = block_manager.get_block_table(seq)
     return SequenceGroupMetadata(
         request_id=seq_group.request_id,
         is_prompt=is_prompt,
-        seq_data={seq.seq_id: seq.data for seq in seqs},
+        seq_data=seq_data,
         sampling_params=seq_group.sampling_params,
-        block_tables={seq.seq_id: block_manager.get_block_table(seq) for seq in seqs},
+        block_tables=block_tables,
         # Without the last token computed there is nothing to sample from.
-        do_sample=not is_prompt or data.get_num_uncomputed_tokens() == chunk,
+        do_sample=not is_prompt or seqs[0].data.get_num_uncomputed_tokens() == chunk,
         pooling_params=seq_group.pooling_params,
         token_chunk_size=chunk,
         computed_block_nums=block_manager.get_common_computed_block_ids(seqs),

@@ -19,7 +19,7 @@ from minivllm.core.block_allocator_v1 import (
 from minivllm.core.interfaces import BlockDemand, BlockSpaceManager, BlockUse
 from minivllm.core.layout import common_beginning, num_distinct_blocks, shared_layout
 from minivllm.sequence import Sequence, SequenceGroup, SequenceStatus
-from minivllm.utils import Device, cdiv
+from minivllm.utils import Device
 
 __all__ = ["BlockSpaceManagerV1", "CachedBlockAllocator", "UncachedBlockAllocator"]
 
@@ -222,15 +222,16 @@ class BlockSpaceManagerV1(BlockSpaceManager):
         table = self.block_tables.get(seq.seq_id)
         if table is None:
             return []
-        num_computed = 0
-        while num_computed < len(table) - 1 and table[num_computed].computed:
-            num_computed += 1
-        return table.block_numbers[:num_computed]
+        while table.num_computed < len(table) - 1 and table[table.num_computed].computed:
+            table.num_computed += 1
+        return table.block_numbers[:table.num_computed]
 
     def get_common_computed_block_ids(self, seqs: list[Sequence]) -> list[int]:
         """Return the leading blocks that need not be computed again, the same for all of `seqs`."""
         if not self.enable_caching:
             return []
+        if len(seqs) == 1:
+            return self.get_all_computed_blocks(seqs[0])
         return common_beginning(seqs, [self.get_all_computed_blocks(seq) for seq in seqs])
 
     def mark_blocks_as_computed(self, seq_group: SequenceGroup,
@@ -248,20 +249,13 @@ class BlockSpaceManagerV1(BlockSpaceManager):
             length = num_computed = seq.get_len()
             if token_chunk_size is not None:
                 num_computed = seq.data.get_num_computed_tokens() + token_chunk_size
-            self._mark_computed(table, min(length // self.block_size - 1,
-                                           num_computed // self.block_size))
+            last = min(length // self.block_size - 1, num_computed // self.block_size) - 1
+            while last >= 0 and not table[last].computed:
+                table[last].computed = True
+                last -= 1
             if seq.is_prefill():
-                num_filled = cdiv(length, self.block_size)
-                if num_computed < length:
-                    num_filled = num_computed // self.block_size
-                self._mark_filled(table, num_filled)
-
-    @staticmethod
-    def _mark_computed(table: BlockTable, num_blocks: int) -> None:
-        for i in range(num_blocks - 1, -1, -1):
-            if table[i].computed:
-                break
-            table[i].computed = True
+                self._mark_filled(table, len(table) if num_computed == length
+                                  else num_computed // self.block_size)
 
     @staticmethod
     def _mark_filled(table: BlockTable, num_filled: int) -> None:

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable
+from operator import attrgetter
 
 from minivllm.sequence import SequenceGroup
 
@@ -30,7 +31,10 @@ class FCFS(Policy):
     def sort_by_priority(self, now: float,
                          seq_groups: Iterable[SequenceGroup]) -> deque[SequenceGroup]:
         """Return the requests, the first to arrive first, whatever the time."""
-        return deque(sorted(seq_groups, key=lambda group: group.metrics.arrival_time))
+        return deque(sorted(seq_groups, key=_arrival_time))
+
+
+_arrival_time = attrgetter("metrics.arrival_time")
 
 
 class PolicyFactory:

@@ -22,7 +22,6 @@ from minivllm.core.checks import Checks
 from minivllm.core.embedding_model_block_manager import EmbeddingModelBlockSpaceManager
 from minivllm.core.interfaces import BlockSpaceManager
 from minivllm.core.outputs import (
-    BlockMove,
     PreemptionMode,
     ScheduledSequenceGroup,
     SchedulerOutputs,
@@ -171,7 +170,8 @@ class Scheduler(RequestQueues):
             if is_prefill:
                 result.prefill_seq_groups.append(scheduled)
             else:
-                self._append_slots(seqs, result.blocks_to_copy)
+                for seq in seqs:
+                    result.blocks_to_copy += self.block_manager.append_slots(seq, 0)
                 result.decode_seq_groups.append(scheduled)
         result.unvisited.extend(queue)
         return result
@@ -198,7 +198,8 @@ class Scheduler(RequestQueues):
             if seqs[0].is_prefill():
                 result.prefill_seq_groups.append(scheduled)
             else:
-                self._append_slots(seqs, result.blocks_to_copy)
+                for seq in seqs:
+                    result.blocks_to_copy += self.block_manager.append_slots(seq, 0)
                 result.decode_seq_groups.append(scheduled)
         return result
 
@@ -266,11 +267,6 @@ class Scheduler(RequestQueues):
         if seqs[0].is_prefill():
             budget.num_cut_tokens += (seqs[0].get_num_new_tokens() - chunk) * len(seqs)
         return ScheduledSequenceGroup(seq_group, chunk, seqs)
-
-    def _append_slots(self, seqs: list[Sequence], blocks_to_copy: list[BlockMove]) -> None:
-        """Make room for the newest token of each sequence."""
-        for seq in seqs:
-            blocks_to_copy.extend(self.block_manager.append_slots(seq, 0))
 
     def _passed_delay(self, now: float) -> bool:
         """Return False while prompts are to be gathered (`delay_factor`)."""

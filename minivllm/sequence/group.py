@@ -149,7 +149,7 @@ class SequenceGroup:
 
     def num_unfinished_seqs(self) -> int:
         """Return how many sequences go on."""
-        return sum(not seq.is_finished() for seq in self.seqs_dict.values())
+        return len(self.get_unfinished_seqs())
 
     def num_finished_seqs(self) -> int:
         """Return how many sequences have ended."""

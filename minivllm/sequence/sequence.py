@@ -128,7 +128,7 @@ class Sequence:
 
     def get_len(self) -> int:
         """Return the number of prompt and output tokens."""
-        return self.data.get_len()
+        return len(self.data.prompt_token_ids) + len(self.data.output_token_ids)
 
     def get_prompt_len(self) -> int:
         """Return the number of prompt tokens."""
