@@ -13,19 +13,15 @@ import pytest
 
 from minivllm import LLM, SamplingParams
 from minivllm.outputs import RequestOutput
+from minivllm.utils import cdiv
 
 GOLDEN = [json.loads(path.read_text(encoding="utf-8"))
           for path in sorted((Path(__file__).parents[1] / "golden" / "smollm2").glob("*.json"))]
 LOGPROB_TOLERANCE = 1e-3
 
-# How the prompts are run: one by one or as one batch, and with which pools (in tokens).
-# All prompts and outputs together are about 1,400 tokens; the longest request needs 648.
-SITUATIONS = {
-    "alone": {},
-    "together": {},
-    "recompute": {"gpu_tokens": 768, "cpu_tokens": 0, "preemption_mode": "recompute"},
-    "swap": {"gpu_tokens": 768, "cpu_tokens": 1024, "preemption_mode": "swap"},
-}
+# How the prompts are run: one by one, as one batch, or as one batch in a pool that holds all
+# prompts but not all outputs.
+SITUATIONS = ["alone", "together", "recompute", "swap"]
 BACKENDS = ["numpy", "numba"]
 BLOCK_SIZES = [8, 16, 32]
 PRODUCT = list(itertools.product(SITUATIONS, BACKENDS, BLOCK_SIZES))
@@ -59,10 +55,12 @@ def sampling_params(case: dict) -> SamplingParams:
 
 
 def make_llm(model: Path, situation: str, backend: str, block_size: int) -> LLM:
-    pools = dict(SITUATIONS[situation])
-    if pools:
-        pools["num_gpu_blocks_override"] = pools.pop("gpu_tokens") // block_size
-        pools["num_cpu_blocks_override"] = pools.pop("cpu_tokens") // block_size
+    pools = {}
+    if situation in ("recompute", "swap"):
+        num_prompt_blocks = sum(cdiv(case["num_prompt_tokens"], block_size) for case in GOLDEN)
+        pools = {"num_gpu_blocks_override": num_prompt_blocks + 2,
+                 "num_cpu_blocks_override": num_prompt_blocks if situation == "swap" else 0,
+                 "preemption_mode": situation}
     return LLM(str(model), attention_backend=backend, block_size=block_size, **pools)
 
 
