@@ -149,7 +149,7 @@ class SequenceGroup:
 
     def num_unfinished_seqs(self) -> int:
         """Return how many sequences go on."""
-        return len(self.get_unfinished_seqs())
+        return len([seq for seq in self.seqs_dict.values() if not seq.is_finished()])
 
     def num_finished_seqs(self) -> int:
         """Return how many sequences have ended."""

@@ -205,6 +205,13 @@ class TestV1:
 
 
 class TestV2:
+    def test_a_long_table_can_be_forked(self):
+        manager = BlockSpaceManagerV2(1, 5000, 0)
+        group = start(manager, list(range(4000)))
+        child = fork(manager, group, 1)
+        assert len(manager.get_block_table(child)) == 4000
+        assert manager.get_num_free_gpu_blocks() == 1000
+
     def test_numbers_come_from_the_front_of_a_queue(self):
         manager = BlockSpaceManagerV2(4, 4, 0)
         first = start(manager, list(range(5)))

@@ -127,7 +127,7 @@ class TestSwap:
 
     @BOTH
     def test_a_block_that_was_copied_and_given_up_is_not_overwritten_too_early(self, v2):
-        """vLLM moves all swapped blocks before it copies any: the copy reads what came in."""
+        """In vLLM all swapped blocks move before any is copied: the copy reads what came in."""
         for num_gpu_blocks in range(5, 14):
             driver = drive(v2, block_size=2, num_gpu_blocks=num_gpu_blocks, num_cpu_blocks=20,
                            preemption_mode="swap", enable_prefix_caching=True)
@@ -281,7 +281,7 @@ class TestChunkedPrefill:
 
 
 def test_v2_an_evicted_block_is_not_taken_for_computed():
-    """vLLM flags it as computed although it gets new content."""
+    """In vLLM it is flagged as computed although it gets new content."""
     driver = drive(True, num_gpu_blocks=5, enable_prefix_caching=True)
     for first in range(4):
         driver.add([first] * 13, [2])
