@@ -13,7 +13,7 @@ from minivllm.core.interfaces import BlockSpaceManager
 from minivllm.core.invariants import check_invariants
 from minivllm.core.outputs import SchedulerOutputs
 from minivllm.core.scheduler import Scheduler
-from minivllm.decisions import Verdict
+from minivllm.decisions import Verdict, sentence
 from minivllm.sampling_params import SamplingParams
 from minivllm.sequence import (
     Logprob,
@@ -246,6 +246,7 @@ class Driver:
             for moves in (outputs.blocks_to_swap_in, outputs.blocks_to_swap_out):
                 assert len({destination for _, destination in moves}) == len(moves)
         for decision in outputs.decisions:
+            assert sentence(decision)  # there is a sentence for each verdict and check
             assert decision.held_back == (decision.verdict not in (
                 Verdict.ADMITTED, Verdict.SWAPPED_IN) and decision.request_id is not None)
 
