@@ -149,7 +149,7 @@ def assert_everything_happened(configuration, totals: Counter[str]) -> None:
     ("v2", False, True, "swap"), ("v1", False, True, "recompute"), ("v2", True, False, "recompute"),
 ], ids=str)
 def test_some_steps(configuration):
-    run(configuration, num_examples=12, num_steps=200)
+    run(configuration, num_examples=25, num_steps=200)
 
 
 @pytest.mark.slow
