@@ -4,6 +4,7 @@ Left out: parallelism, devices, LoRA, quantisation, speculative decoding: they d
 Computation is always in float32.
 """
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -123,10 +124,10 @@ class CacheConfig:
                  num_cpu_blocks_override: int | None = None) -> None:
         if block_size < 1:
             raise ValueError(f"block_size must be at least 1, got {block_size}.")
-        if kv_cache_space <= 0:
+        if not 0 < kv_cache_space < math.inf:
             raise ValueError(f"kv_cache_space must be above 0 GiB, got {kv_cache_space}.")
-        if swap_space < 0:
-            raise ValueError(f"swap_space must not be negative, got {swap_space}.")
+        if not 0 <= swap_space < math.inf:
+            raise ValueError(f"swap_space must be at least 0 GiB, got {swap_space}.")
         if cache_dtype != "auto":
             raise ValueError(f"cache_dtype must be 'auto' (float32), got {cache_dtype!r}.")
         if num_gpu_blocks_override is not None and num_gpu_blocks_override < 1:
@@ -209,6 +210,8 @@ class SchedulerConfig:
         if tokens < self.max_num_seqs:
             raise ValueError(f"max_num_batched_tokens ({tokens}) must be at least max_num_seqs "
                              f"({self.max_num_seqs}).")
+        if self.delay_factor < 0:
+            raise ValueError(f"delay_factor must not be negative, got {self.delay_factor}.")
         if self.num_lookahead_slots != 0:
             raise ValueError("num_lookahead_slots must be 0: there is no speculative decoding.")
         if self.preemption_mode not in (None, "swap", "recompute"):

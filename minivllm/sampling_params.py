@@ -5,13 +5,16 @@ OpenAI server).
 """
 
 import copy
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterable
 from enum import IntEnum
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from minivllm.utils import of_kind, whole_number
 
 _SAMPLING_EPS = 1e-5
 
@@ -139,12 +142,12 @@ class SamplingParams:
         self.top_p = top_p
         self.top_k = top_k
         self.min_p = min_p
-        self.seed = None if seed == -1 else seed
+        self.seed = seed
         self.use_beam_search = use_beam_search
         self.length_penalty = length_penalty
         self.early_stopping = early_stopping
-        self.stop = [stop] if isinstance(stop, str) else list(stop or [])
-        self.stop_token_ids = list(stop_token_ids or [])
+        self.stop = [stop] if isinstance(stop, str) else _as_list("stop", stop)
+        self.stop_token_ids = _as_list("stop_token_ids", stop_token_ids)
         self.include_stop_str_in_output = include_stop_str_in_output
         self.ignore_eos = ignore_eos
         self.max_tokens = max_tokens
@@ -154,10 +157,12 @@ class SamplingParams:
         self.detokenize = detokenize
         self.skip_special_tokens = skip_special_tokens
         self.spaces_between_special_tokens = spaces_between_special_tokens
-        self.logits_processors = logits_processors
+        self.logits_processors = (None if logits_processors is None
+                                  else _as_list("logits_processors", logits_processors))
         self.truncate_prompt_tokens = truncate_prompt_tokens
         self.logit_bias = logit_bias
 
+        self._check_kinds()
         self._verify()
         if not use_beam_search and temperature < _SAMPLING_EPS:
             # Greedy: with one survivor the filters have nothing to do.
@@ -168,6 +173,19 @@ class SamplingParams:
         self.output_text_buffer_length = max(map(len, self.stop)) - 1 if holds_back else 0
         # Tokens that `min_tokens` forbids; the engine adds the end-of-sequence token.
         self.all_stop_token_ids = set(self.stop_token_ids)
+
+    def _check_kinds(self) -> None:
+        """Refuse text where a number belongs, and the like; NumPy's numbers become Python's."""
+        for name, annotation in _KINDS.items():
+            setattr(self, name, of_kind(name, getattr(self, name), annotation))
+        if self.seed == -1:
+            self.seed = None
+        self.stop = [of_kind("each stop", text, str) for text in self.stop]
+        self.stop_token_ids = [whole_number("each of stop_token_ids", token_id)
+                               for token_id in self.stop_token_ids]
+        for processor in self.logits_processors or ():
+            if not callable(processor):
+                raise ValueError(f"each of logits_processors must be callable, got {processor!r}.")
 
     def _verify(self) -> None:
         for rule_holds, message in self._rules():
@@ -212,6 +230,9 @@ class SamplingParams:
 
     def _beam_rules(self) -> list[tuple[bool, str]]:
         return [
+            # Beyond, the power of a length may be more than a float holds.
+            (abs(self.length_penalty) <= 50,
+             f"length_penalty must be in [-50, 50], got {self.length_penalty}."),
             (self.best_of > 1,
              f"best_of must be greater than 1 when using beam search, got {self.best_of}."),
             (self.temperature <= _SAMPLING_EPS,
@@ -265,3 +286,19 @@ class SamplingParams:
         hidden = ("output_text_buffer_length", "all_stop_token_ids", "sampling_type")
         fields = (f"{name}={value!r}" for name, value in vars(self).items() if name not in hidden)
         return f"SamplingParams({', '.join(fields)})"
+
+
+# What each parameter is; those that are left out have rules of their own.
+_KINDS = {name: parameter.annotation
+          for name, parameter in inspect.signature(SamplingParams).parameters.items()
+          if name not in ("early_stopping", "stop", "stop_token_ids", "logits_processors",
+                          "logit_bias")}
+
+
+def _as_list(name: str, values: Any) -> list[Any]:
+    """Return some values as a list, None as an empty one."""
+    if values is None:
+        return []
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise ValueError(f"{name} must be a list, got {values!r}.")
+    return list(values)

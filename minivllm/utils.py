@@ -2,13 +2,15 @@
 
 import enum
 import importlib
+import math
 import signal
 import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from numbers import Integral, Real
 from types import FrameType, ModuleType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 T = TypeVar("T")
 
@@ -43,6 +45,52 @@ def cdiv(a: int, b: int) -> int:
     3
     """
     return -(-a // b)
+
+
+def whole_number(name: str, value: Any) -> int:
+    """Return `value`, of Python or NumPy, as an int.
+
+    Raises
+    ------
+    ValueError
+        If it is something else, such as True, 2.0 or "2"; says that it is `name`.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise ValueError(f"{name} must be a whole number, got {value!r}.")
+    return int(value)
+
+
+def number(name: str, value: Any) -> float:
+    """Return `value`, of Python or NumPy, as a number; NaN and True are a ValueError like text."""
+    try:
+        as_float = float(value) if isinstance(value, Real) else math.nan
+    except OverflowError:
+        as_float = math.nan
+    if isinstance(value, bool) or math.isnan(as_float):
+        raise ValueError(f"{name} must be a number, got {value!r}.")
+    return value if isinstance(value, int | float) else as_float
+
+
+def of_kind(name: str, value: Any, annotation: Any) -> Any:
+    """Return an argument as what it is annotated with: bool, int, float, str, or one or None.
+
+    >>> of_kind("seed", None, int | None)
+    >>> of_kind("top_p", "0.9", float)
+    Traceback (most recent call last):
+    ValueError: top_p must be a number, got '0.9'.
+    """
+    kinds = get_args(annotation) or (annotation,)
+    if value is None and type(None) in kinds:
+        return None
+    if int in kinds:
+        return whole_number(name, value)
+    if float in kinds:
+        return number(name, value)
+    if bool in kinds and not isinstance(value, bool):
+        raise ValueError(f"{name} must be True or False, got {value!r}.")
+    if str in kinds and not isinstance(value, str):
+        raise ValueError(f"{name} must be a str, got {value!r}.")
+    return value
 
 
 class InternalError(RuntimeError):

@@ -1,11 +1,13 @@
 """All settings of an engine in one flat list (mirrors ``vllm/engine/arg_utils.py``)."""
 
+import os
 from dataclasses import dataclass, fields
 from typing import Any
 
 from minivllm.config import CacheConfig, ModelConfig, SchedulerConfig
 from minivllm.transformers_utils.config import get_config, get_generation_config
 from minivllm.transformers_utils.download import resolve_model
+from minivllm.utils import of_kind
 
 
 @dataclass
@@ -86,6 +88,13 @@ class EngineArgs:
     scheduler_delay_factor: float = 0.0
     enable_chunked_prefill: bool = False
     disable_log_stats: bool = False
+
+    def __post_init__(self) -> None:
+        for setting in fields(self):
+            value = getattr(self, setting.name)
+            if isinstance(value, os.PathLike):
+                value = os.fspath(value)
+            setattr(self, setting.name, of_kind(setting.name, value, setting.type))
 
     @classmethod
     def from_kwargs(cls, **kwargs: Any) -> "EngineArgs":

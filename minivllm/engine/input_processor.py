@@ -86,11 +86,7 @@ def check_sampling_params(params: SamplingParams, model_config: ModelConfig,
         raise ValueError(f"best_of ({params.best_of}; default n, the beam width) must not exceed "
                          f"max_num_seqs ({scheduler_config.max_num_seqs}): all its sequences run "
                          "in one step.")
-    vocab_size = model_config.get_vocab_size()
-    for token_id in params.stop_token_ids:
-        if not isinstance(token_id, Integral):
-            raise ValueError(f"stop_token_ids must be whole numbers, got {token_id!r}.")
-    check_logit_bias(params.logit_bias, vocab_size)
+    check_logit_bias(params.logit_bias, model_config.get_vocab_size())
 
 
 def make_generator(params: SamplingParams, engine_seed: int,

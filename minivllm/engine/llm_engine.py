@@ -39,7 +39,7 @@ from minivllm.sequence import (
 )
 from minivllm.transformers_utils.detokenizer import Detokenizer
 from minivllm.transformers_utils.tokenizer import Tokenizer, check_vocabulary, get_tokenizer
-from minivllm.utils import Counter, HeldInterrupts
+from minivllm.utils import Counter, HeldInterrupts, number
 
 logger = init_logger(__name__)
 
@@ -182,13 +182,24 @@ class LLMEngine:
     def process_model_inputs(self, inputs: PromptInputs,
                              params: SamplingParams | PoolingParams) -> LLMInputs:
         """Check a prompt and its parameters and tokenize it; nothing is queued yet."""
-        truncate = None
-        if isinstance(params, SamplingParams):
-            check_sampling_params(params, self.model_config, self.scheduler_config)
-            truncate = params.truncate_prompt_tokens
-        elif not isinstance(params, PoolingParams):
-            raise ValueError(f"params must be SamplingParams or PoolingParams, got {params!r}.")
-        return process_prompt(inputs, self.tokenizer, self.model_config.get_vocab_size(), truncate)
+        if self.scheduler_config.embedding_mode:
+            return self._process_pooling_inputs(inputs, params)
+        if not isinstance(params, SamplingParams):
+            raise ValueError(f"params must be SamplingParams, got {params!r}.")
+        check_sampling_params(params, self.model_config, self.scheduler_config)
+        return process_prompt(inputs, self.tokenizer, self.model_config.get_vocab_size(),
+                              params.truncate_prompt_tokens)
+
+    def _process_pooling_inputs(self, inputs: PromptInputs, params: object) -> LLMInputs:
+        if not isinstance(params, PoolingParams):
+            raise ValueError(f"params must be PoolingParams, got {params!r}.")
+        result = process_prompt(inputs, self.tokenizer, self.model_config.get_vocab_size())
+        length, limit = len(result["prompt_token_ids"]), self.scheduler_config.max_model_len
+        if length > limit:
+            # Nothing of it could be returned.
+            raise ValueError(f"the prompt is {length} tokens, at most {limit} (max_model_len) can "
+                             "be pooled.")
+        return result
 
     def add_processed_request(self, request_id: str, inputs: LLMInputs,
                               params: SamplingParams | PoolingParams,
@@ -198,8 +209,9 @@ class LLMEngine:
             raise ValueError(f"there is an unfinished request called {request_id!r} already.")
         eos_token_id = self._get_eos_token_id()
         seq = Sequence(next(self.seq_counter), inputs, self.cache_config.block_size, eos_token_id)
-        seq_group = SequenceGroup(request_id, [seq],
-                                  self.clock() if arrival_time is None else arrival_time)
+        arrival_time = (self.clock() if arrival_time is None
+                        else number("arrival_time", arrival_time))
+        seq_group = SequenceGroup(request_id, [seq], arrival_time)
         request_number = next(self.request_counter)
         # A copy: the engine adds the model's stop tokens, the user may change the original.
         if isinstance(params, SamplingParams):

@@ -1,7 +1,8 @@
 """Offline inference on a batch of prompts (mirrors ``vllm/entrypoints/llm.py``)."""
 
 import copy
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -74,7 +75,7 @@ enable_prefix_caching, enable_chunked_prefill, use_v2_block_manager, preemption_
         **kwargs: Any,
     ) -> None:
         engine_args = EngineArgs.from_kwargs(
-            model=str(model), tokenizer=tokenizer, dtype=dtype, max_model_len=max_model_len,
+            model=model, tokenizer=tokenizer, dtype=dtype, max_model_len=max_model_len,
             block_size=block_size, kv_cache_space=kv_cache_space,
             num_gpu_blocks_override=num_gpu_blocks_override,
             num_cpu_blocks_override=num_cpu_blocks_override, swap_space=swap_space,
@@ -87,6 +88,8 @@ enable_prefix_caching, enable_chunked_prefill, use_v2_block_manager, preemption_
             engine_args, block_manager=block_manager, attention_backend=attention_backend)
         self.request_counter = Counter()
         self._pooling_engine: LLMEngine | None = None
+        # Threads take turns: a step moves blocks and queues that all requests share.
+        self._turn = threading.RLock()
 
     def get_tokenizer(self) -> Tokenizer:
         """Return the tokenizer."""
@@ -122,9 +125,10 @@ enable_prefix_caching, enable_chunked_prefill, use_v2_block_manager, preemption_
         ValueError
             If any prompt or parameter is wrong; nothing has been run then.
         """
-        inputs = _as_list(prompts, prompt_token_ids)
+        inputs = _as_prompts(prompts, prompt_token_ids)
         params = SamplingParams() if sampling_params is None else sampling_params
-        outputs = self._run(self.llm_engine, inputs, params, use_tqdm)
+        with self._turn:
+            outputs = self._run(self.llm_engine, inputs, params, use_tqdm)
         return [output for output in outputs if isinstance(output, RequestOutput)]
 
     def chat(
@@ -145,8 +149,8 @@ enable_prefix_caching, enable_chunked_prefill, use_v2_block_manager, preemption_
         add_generation_prompt : bool
             End the prompt where the assistant's answer begins.
         """
-        if not messages:
-            raise ValueError("messages must hold at least one message.")
+        if not messages or not isinstance(messages, list | tuple):
+            raise ValueError(f"messages must be a list of at least one message, got {messages!r}.")
         several: Any = messages if isinstance(messages[0], list) else [messages]
         tokenizer = self.get_tokenizer()
         prompts: list[PromptInputs] = []
@@ -169,11 +173,12 @@ enable_prefix_caching, enable_chunked_prefill, use_v2_block_manager, preemption_
         The model is shared with `generate`, but the engine is one of its own, since a pooling
         request needs no blocks.  vLLM has such engines for embedding models only.
         """
-        inputs = _as_list(prompts, prompt_token_ids)
+        inputs = _as_prompts(prompts, prompt_token_ids)
         params = PoolingParams() if pooling_params is None else pooling_params
-        if self._pooling_engine is None:
-            self._pooling_engine = self._make_pooling_engine()
-        outputs = self._run(self._pooling_engine, inputs, params, use_tqdm)
+        with self._turn:
+            if self._pooling_engine is None:
+                self._pooling_engine = self._make_pooling_engine()
+            outputs = self._run(self._pooling_engine, inputs, params, use_tqdm)
         return [output for output in outputs if isinstance(output, EmbeddingRequestOutput)]
 
     def _make_pooling_engine(self) -> LLMEngine:
@@ -195,7 +200,9 @@ enable_prefix_caching, enable_chunked_prefill, use_v2_block_manager, preemption_
     def _run(self, engine: LLMEngine, inputs: list[PromptInputs],
              params: Params | Sequence[Params], use_tqdm: bool) -> list[Output]:
         """Check all, then queue all, then step until all are finished."""
-        each = list(params) if isinstance(params, Sequence) else [params] * len(inputs)
+        each: list[Any] = [params] * len(inputs)
+        if isinstance(params, Sequence) and not isinstance(params, str):
+            each = list(params)
         if len(each) != len(inputs):
             raise ValueError(f"there are {len(inputs)} prompts but {len(each)} parameters: pass "
                              "one for all, or one for each.")
@@ -237,23 +244,29 @@ enable_prefix_caching, enable_chunked_prefill, use_v2_block_manager, preemption_
         return [finished[request_id] for request_id in request_ids]
 
 
-def _as_list(prompts: Any, prompt_token_ids: Any) -> list[Any]:
+def _as_prompts(prompts: Any, prompt_token_ids: Any) -> list[Any]:
     """Bring all ways to pass prompts into one: a list with one entry for each."""
     if prompts is None and prompt_token_ids is None:
         raise ValueError("pass prompts or prompt_token_ids.")
-    if isinstance(prompts, (str, dict)):
-        prompts = [prompts]
+    if prompts is not None:
+        prompts = [prompts] if isinstance(prompts, str | dict) else _as_list("prompts", prompts)
     if prompt_token_ids is None:
         return list(prompts)
-    if not prompt_token_ids or not isinstance(prompt_token_ids[0], (list, tuple)):
-        prompt_token_ids = [prompt_token_ids]
+    each = _as_list("prompt_token_ids", prompt_token_ids)
+    if not each or isinstance(each[0], str) or not isinstance(each[0], Iterable):
+        each = [each]
     if prompts is None:
-        return [{"prompt_token_ids": token_ids} for token_ids in prompt_token_ids]
-    if len(prompts) != len(prompt_token_ids):
-        raise ValueError(f"there are {len(prompts)} prompts but {len(prompt_token_ids)} "
-                         "prompt_token_ids.")
+        return [{"prompt_token_ids": token_ids} for token_ids in each]
+    if len(prompts) != len(each):
+        raise ValueError(f"there are {len(prompts)} prompts but {len(each)} prompt_token_ids.")
     return [{"prompt": prompt, "prompt_token_ids": token_ids}
-            for prompt, token_ids in zip(prompts, prompt_token_ids, strict=True)]
+            for prompt, token_ids in zip(prompts, each, strict=True)]
+
+
+def _as_list(name: str, values: Any) -> list[Any]:
+    if not isinstance(values, Iterable):
+        raise ValueError(f"{name} must be a list, got {values!r}.")
+    return list(values)
 
 
 class _ProgressBar:

@@ -46,8 +46,14 @@ class Worker:
 
     def initialize_cache(self, num_gpu_blocks: int, num_cpu_blocks: int) -> None:
         """Make the two block pools."""
-        self.cache_engine = CacheEngine(self.cache_config, self.model_config, self.attn_backend,
-                                        num_gpu_blocks, num_cpu_blocks)
+        try:
+            self.cache_engine = CacheEngine(self.cache_config, self.model_config,
+                                            self.attn_backend, num_gpu_blocks, num_cpu_blocks)
+        except (MemoryError, ValueError) as error:
+            raise ValueError(
+                f"there is no memory for {num_gpu_blocks:,} GPU blocks and {num_cpu_blocks:,} CPU "
+                f"blocks of {self.cache_config.block_size:,} tokens: {error}. Lower "
+                "kv_cache_space, swap_space, or the numbers of blocks.") from error
 
     def execute_model(self, execute_model_req: ExecuteModelRequest) -> list[SequenceGroupOutput]:
         """Run one step: first blocks move, then the model runs."""

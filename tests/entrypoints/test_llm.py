@@ -8,6 +8,7 @@ import pytest
 
 from minivllm import LLM, SamplingParams
 from minivllm.engine.llm_engine import LLMEngine
+from minivllm.pooling_params import PoolingParams
 
 GREEDY = SamplingParams(temperature=0, max_tokens=8, ignore_eos=True)
 
@@ -145,6 +146,24 @@ def test_ctrl_c_waits_until_blocks_and_queues_fit_together(llm, monkeypatch, met
     assert not engine.has_unfinished_requests() and not engine.has_request("0")
 
 
+def test_threads_take_turns(llm) -> None:
+    prompts = [{"prompt_token_ids": [5 + i] * (1 + 2 * i)} for i in range(4)]
+    expected = [output.outputs[0].token_ids
+                for output in llm.generate(prompts, GREEDY, use_tqdm=False)]
+    results: list[list[list[int]]] = []
+
+    def generate() -> None:
+        outputs = llm.generate(prompts, GREEDY, use_tqdm=False)
+        results.append([output.outputs[0].token_ids for output in outputs])
+
+    threads = [threading.Thread(target=generate) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [expected] * 3
+
+
 def test_a_failing_step_is_undone(llm) -> None:
     """A logits processor that raises fails its own call; a request beside it loses nothing."""
     engine = llm.llm_engine
@@ -192,6 +211,56 @@ def test_engine_arguments_are_checked(tiny_dir) -> None:
         LLM(model, max_model_len=1 << 30)
     with pytest.raises(ValueError, match="preemption_mode"):
         LLM(model, preemption_mode="drop")
+    nan = float("nan")
+    for wrong in [{"block_size": 8.0}, {"max_num_seqs": True}, {"max_num_batched_tokens": nan},
+                  {"kv_cache_space": nan}, {"kv_cache_space": float("inf")}, {"seed": "x"},
+                  {"swap_space": "1"}, {"enable_prefix_caching": "no"}, {"tokenizer": 5},
+                  {"scheduler_delay_factor": -1}]:
+        with pytest.raises(ValueError, match=f"{[*wrong][0].removeprefix('scheduler_')} must "):
+            LLM(model, **wrong)
+    with pytest.raises(ValueError, match="no memory for 100,000,000,000 GPU blocks"):
+        LLM(model, num_gpu_blocks_override=10 ** 11)
+
+
+@pytest.mark.parametrize("prompts, prompt_token_ids, says", [
+    (5, None, "prompts must be a list, got 5"),
+    (None, 5, "prompt_token_ids must be a list, got 5"),
+    (["a", None], None, "prompt 1: a prompt must be a str"),
+])
+def test_what_is_no_list_of_prompts_is_refused(llm, prompts, prompt_token_ids, says) -> None:
+    with pytest.raises(ValueError, match=says):
+        llm.generate(prompts, GREEDY, prompt_token_ids)
+
+
+def test_token_ids_may_be_arrays(llm) -> None:
+    expected = llm.generate(prompt_token_ids=[[5, 6], [7, 8]], sampling_params=GREEDY)
+    for ids in (np.array([[5, 6], [7, 8]]), (range(5, 7), range(7, 9))):
+        outputs = llm.generate(prompt_token_ids=ids, sampling_params=GREEDY, use_tqdm=False)
+        assert ([output.outputs[0].token_ids for output in outputs]
+                == [output.outputs[0].token_ids for output in expected])
+
+
+def test_parameters_of_the_other_kind_are_refused(llm) -> None:
+    with pytest.raises(ValueError, match="params must be SamplingParams, got PoolingParams"):
+        llm.generate("a", PoolingParams())
+    with pytest.raises(ValueError, match="params must be PoolingParams, got SamplingParams"):
+        llm.encode("a", GREEDY)
+    with pytest.raises(ValueError, match="params must be SamplingParams, got PoolingParams"):
+        llm.llm_engine.add_request("a", "a", PoolingParams())
+    assert not llm.llm_engine.has_unfinished_requests()
+
+
+def test_a_prompt_that_is_too_long_cannot_be_pooled(llm) -> None:
+    limit = llm.llm_engine.scheduler_config.max_model_len
+    with pytest.raises(ValueError, match=rf"prompt 1: the prompt is {limit + 1} tokens, at most "):
+        llm.encode(prompt_token_ids=[[5], [5] * (limit + 1)])
+    assert len(llm.encode(prompt_token_ids=[[5] * limit])) == 1
+
+
+def test_an_arrival_time_is_a_number(llm) -> None:
+    with pytest.raises(ValueError, match="arrival_time must be a number, got 'now'"):
+        llm.llm_engine.add_request("a", "a", GREEDY, "now")
+    assert not llm.llm_engine.has_unfinished_requests()
 
 
 def test_a_small_pool_is_allowed_with_a_warning(tiny_dir, caplog) -> None:

@@ -84,6 +84,7 @@ def test_legal_biases(bias: Any) -> None:
     ({0: None}, "bias of token 0 must be a number, got None"),
     ({0: True}, "bias of token 0 must be a number, got True"),
     ({0: float("nan")}, "bias of token 0 must be a number, got nan"),
+    ({0: 10 ** 400}, "bias of token 0 must be a number, got 1000"),
 ])
 def test_illegal_biases(bias: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):

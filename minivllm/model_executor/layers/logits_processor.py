@@ -7,9 +7,8 @@ Left out: padded and distributed vocabularies.
 """
 
 import inspect
-import math
 from collections.abc import Mapping
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from minivllm.model_executor.layers.sampling.entries import (
 )
 from minivllm.model_executor.sampling_metadata import SamplingMetadata, SequenceGroupToSample
 from minivllm.sequence import SequenceData
+from minivllm.utils import number
 
 
 class LogitsProcessor(CustomOp):
@@ -126,6 +126,4 @@ def check_logit_bias(logit_bias: Any, vocab_size: int) -> None:
         if not 0 <= int(token_id) < vocab_size:
             raise ValueError(f"logit_bias: token id {token_id} is outside the vocabulary: ids are "
                              f"0 to {vocab_size - 1}.")
-        if not isinstance(bias, Real) or isinstance(bias, bool) or math.isnan(bias):
-            raise ValueError(f"logit_bias: the bias of token {token_id} must be a number, got "
-                             f"{bias!r}.")
+        number(f"logit_bias: the bias of token {token_id}", bias)
