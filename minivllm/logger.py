@@ -19,7 +19,12 @@ def init_logger(name: str) -> logging.Logger:
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(logging.Formatter(_FORMAT, datefmt="%m-%d %H:%M:%S"))
         root.addHandler(handler)
-        root.setLevel(os.environ.get("MINIVLLM_LOGGING_LEVEL", "WARNING").upper())
+        level = os.environ.get("MINIVLLM_LOGGING_LEVEL", "WARNING").upper()
+        try:
+            root.setLevel(level)
+        except ValueError:
+            root.warning("MINIVLLM_LOGGING_LEVEL must be DEBUG, INFO, WARNING, ERROR or CRITICAL, "
+                         "got %r.", level)
     return logging.getLogger(name)
 
 

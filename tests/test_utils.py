@@ -1,7 +1,9 @@
 """The small helpers."""
 
 import io
+import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -103,3 +105,11 @@ def test_interrupts_are_nothing_to_other_threads():
     thread.start()
     thread.join()
     assert done == [True]
+
+
+def test_an_unknown_logging_level_is_said_in_one_line():
+    result = subprocess.run([sys.executable, "-c", "import minivllm.engine.llm_engine"],
+                            env={**os.environ, "MINIVLLM_LOGGING_LEVEL": "loud"},
+                            capture_output=True, text=True, check=True)
+    assert "MINIVLLM_LOGGING_LEVEL must be DEBUG, " in result.stderr
+    assert result.stderr.count("\n") == 1

@@ -1,8 +1,8 @@
 """The ``minivllm`` command: finds the sub-command and hands it the rest of the line.
 
 A sub-command is a module with ``main(argv) -> exit code``, imported only when it is asked for,
-so that ``minivllm --help`` is quick.  Errors of the user's making (`ValueError`,
-`FileNotFoundError`) are raised where they are found and become one line on stderr here.
+so that ``minivllm --help`` is quick.  Errors of the user's making (`ValueError`, `OSError`) are
+raised where they are found and become one line on stderr here.
 
 Exit codes: 0 all well, 1 the answer is "no" (traces differ, a prompt was refused), 2 bad input,
 130 interrupted.
@@ -47,19 +47,36 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not argv or argv[0] not in COMMANDS:
         _parser().parse_args(argv or ["--help"])
         return 2
+    _open_missing_streams()
     try:
         exit_code: int = importlib.import_module(COMMANDS[argv[0]].module).main(argv[1:])
         sys.stdout.flush()
         return exit_code
-    except (ValueError, FileNotFoundError, MissingExtraError) as error:
-        print(f"minivllm {argv[0]}: error: {error}", file=sys.stderr)
-        return 2
     except BrokenPipeError:
-        # The reader (`head`, a pager) has gone.  Python's own flush at exit must not fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader (`head`, a pager) has gone.
+        _drop_output()
         return 1
+    except (ValueError, OSError, MemoryError, MissingExtraError) as error:
+        print(f"minivllm {argv[0]}: error: {error or 'out of memory'}", file=sys.stderr)
+        _drop_output()
+        return 2
     except KeyboardInterrupt:
         return 130
+
+
+def _open_missing_streams() -> None:
+    """Let standard streams that the caller has closed be empty."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))
+
+
+def _drop_output() -> None:
+    """Show what can still be shown, so that Python's own flush at exit does not fail again."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -16,6 +16,7 @@ from minivllm.cli.options import field_descriptions, flag_of
 from minivllm.cli.screen import Screen, has_raw_keys, take_terminal
 from minivllm.engine.arg_utils import EngineArgs
 from minivllm.stepper import Stepper
+from minivllm.tracing.workload import read_workload
 from minivllm.transformers_utils.download import DEFAULT_MODEL
 from minivllm.viz.overview import draw_brief, draw_overview
 from minivllm.viz.pen import BOLD, DIM, Pen, span
@@ -277,7 +278,8 @@ def main(argv: Sequence[str]) -> int:
     elif trace:
         stepper = Stepper.load(trace)
     else:
-        stepper = Stepper(workload or prompts or None, **engine_args)
+        source = read_workload(workload) if workload else prompts or None
+        stepper = Stepper(source, **engine_args)
     session = Session(stepper)
     if has_raw_keys():
         run_screen(session)

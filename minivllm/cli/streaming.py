@@ -4,7 +4,7 @@ import sys
 from collections.abc import Generator
 
 from minivllm.engine.llm_engine import LLMEngine
-from minivllm.inputs import PromptInputs
+from minivllm.inputs import LLMInputs, PromptInputs
 from minivllm.outputs import RequestOutput
 from minivllm.sampling_params import SamplingParams
 
@@ -14,9 +14,19 @@ def stream(engine: LLMEngine, prompt: PromptInputs, params: SamplingParams,
     """Run one request and yield its state after each step that had it.
 
     Whoever stops listening, by Ctrl-C too, ends the request: its blocks are free again.
+
+    Raises
+    ------
+    ValueError
+        At once, if something is wrong with the request.
     """
-    engine.add_request(request_id, prompt, params)
+    return _stream(engine, engine.process_model_inputs(prompt, params), params, request_id)
+
+
+def _stream(engine: LLMEngine, inputs: LLMInputs, params: SamplingParams,
+            request_id: str) -> Generator[RequestOutput, None, None]:
     try:
+        engine.add_processed_request(request_id, inputs, params)
         while engine.has_request(request_id):
             for output in engine.step():
                 if isinstance(output, RequestOutput) and output.request_id == request_id:

@@ -144,13 +144,20 @@ class Trace:
             raise ValueError(
                 f"{path}: this trace has no recording, so there is nothing to draw. Record its "
                 "workload anew: minivllm simulate WORKLOAD.json --trace FILE.")
-        trace = cls(Limits(**data["recording"]["limits"]), data["steps"])
-        trace.logs = {int(seq_id): TokenLog(**log)
-                      for seq_id, log in data["recording"]["sequences"].items()}
+        try:
+            trace = cls(Limits(**data["recording"]["limits"]), data["steps"])
+            trace.logs = {int(seq_id): TokenLog(**log)
+                          for seq_id, log in data["recording"]["sequences"].items()}
+            trace[:]
+        except _BROKEN as error:
+            raise ValueError(f"{path}: its recording is broken: {error!r}.") from error
         return trace
 
 
 load = Trace.load
+
+# What comes of a file that lacks something, or has something else in its place.
+_BROKEN = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 
 def _final(steps: list[dict[str, Any]]) -> dict[str, Any]:

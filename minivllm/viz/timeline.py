@@ -65,7 +65,7 @@ def draw_timeline(snapshot: Snapshot, pen: Pen) -> list[Text]:
     history = snapshot.history()
     lives = request_lives(history)
     label_width = min(max(map(len, lives), default=2), pen.width // 4)
-    room = pen.width - label_width - 10
+    room = max(pen.width - label_width - 10, 1)
     cell = max(min(room // len(history), 3), 1)
     steps = [past.step for past in history[-(room // cell):]]
     title = f"steps {steps[0]} to {steps[-1]}"

@@ -14,7 +14,7 @@ import pytest
 
 from minivllm.cli import main
 from minivllm.stepper import Stepper
-from minivllm.tracing.files import write_json
+from minivllm.tracing.files import read_json, write_json
 from minivllm.tracing.source import CLASSIC_ENGINE, CLASSIC_TOKEN_IDS, stand_in_workload
 from tests.schedule import golden
 
@@ -239,12 +239,35 @@ def test_what_is_wrong_is_said_and_the_walk_goes_on(workload: str):
 
 @pytest.mark.parametrize("arguments", [
     ["--workload", "w.json", "--trace", "t.json"], ["Hello", "--workload", "w.json"],
-    ["--trace", "t.json", "--block-size", "4"], ["--trace", "missing.json"], ["--n", "2"]])
+    ["--trace", "t.json", "--block-size", "4"], ["--trace", "missing.json"], ["--n", "2"],
+    ["--workload", "missing"]])
 def test_bad_arguments_are_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]):
     assert main(["step", *arguments]) == 2
     err = capsys.readouterr().err
     assert err.startswith("minivllm step: error: ")
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("spoil", [
+    lambda trace: trace["recording"].pop("limits"),
+    lambda trace: trace["recording"]["limits"].pop("block_size"),
+    lambda trace: trace["steps"][1].pop("running"),
+    lambda trace: trace["steps"][1].update(scheduled=None),
+    lambda trace: trace["steps"][0]["decisions"][0].update(verdict="sent away")])
+def test_a_broken_recording_is_one_line(spoil: Callable[[dict], object], tmp_path: Path,
+                                        capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "t.json"
+    source = golden.GOLDEN / "named" / "preempt_swap_v1.workload.json.gz"
+    assert main(["simulate", str(source), "--trace", str(path)]) == 0
+    trace = read_json(path)
+    spoil(trace)
+    write_json(path, trace)
+    for command in (["show", str(path)], ["step", "--trace", str(path)]):
+        capsys.readouterr()
+        assert main(command) == 2
+        err = capsys.readouterr().err
+        assert err.startswith(f"minivllm {command[0]}: error: {path}: its recording is broken: ")
+        assert err.count("\n") == 1
 
 
 def test_simulate_records_and_show_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

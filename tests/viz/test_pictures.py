@@ -195,6 +195,14 @@ def test_no_line_is_too_wide_and_none_needs_unicode(draw, width, encoding):
         assert sum(2 if char in "你好" else 1 for char in row) <= width
 
 
+@pytest.mark.parametrize("draw", DRAWERS, ids=lambda draw: draw.__name__)
+@pytest.mark.parametrize("width", [1, 5, 12, 20])
+def test_a_window_that_is_much_too_narrow_is_no_error(draw, width):
+    seqs = [make_seq("r0", 5, 4, (0, 1), texts=list("abcde"))]
+    first = make_snapshot(0, seqs)
+    assert draw(make_snapshot(1, seqs, previous=first)).text(width, "utf-8")
+
+
 def test_thousands_of_blocks_and_requests_become_a_summary():
     limits = dataclasses.replace(LIMITS, num_gpu_blocks=8000)
     seqs = [make_seq(f"r{i}", 8, 7, (2 * i, 2 * i + 1), texts=list("abcdefgh"))
