@@ -8,6 +8,7 @@ table `FAMILIES` says how.  A new architecture needs a row there.
 
 import difflib
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -96,6 +97,12 @@ FAMILIES: dict[str, Family] = {
                "add_cross_attention": False}),
 }
 _REQUIRED = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
+# If they are there, they are above 0; null stands for "derive it" or "none" except where a family
+# that has a default for it leaves no other choice.
+_COUNTS = (*_REQUIRED, "num_key_value_heads", "head_dim", "intermediate_size", "sliding_window",
+           "max_position_embeddings", "word_embed_proj_dim")
+_NUMBERS = ("rms_norm_eps", "layer_norm_epsilon", "rope_theta")
+_NOT_NULL = ("max_position_embeddings", *_NUMBERS)
 
 
 def get_config(path: Path) -> PretrainedConfig:
@@ -117,11 +124,23 @@ def get_config(path: Path) -> PretrainedConfig:
 
 
 def get_generation_config(path: Path) -> dict[str, Any]:
-    """Return the contents of ``generation_config.json``, or nothing if there is no such file."""
+    """Return the contents of ``generation_config.json``, or nothing if there is no such file.
+
+    Raises
+    ------
+    ValueError
+        If it is broken, or names an end-of-sequence token that is no token id.
+    """
     if path.suffix == ".gguf":
         return llama_generation_config(read_gguf(path))
     file = path / "generation_config.json"
-    return read_json(file) if file.is_file() else {}
+    values = read_json(file) if file.is_file() else {}
+    eos_ids = values.get("eos_token_id")
+    for token_id in eos_ids if isinstance(eos_ids, list) else [eos_ids]:
+        if (not isinstance(token_id, int) or isinstance(token_id, bool)) and eos_ids is not None:
+            raise ValueError(f"{file}: eos_token_id should be a token id, a list of them, or "
+                             f"null, it is {eos_ids!r}.")
+    return values
 
 
 def read_json(file: Path) -> dict[str, Any]:
@@ -135,7 +154,7 @@ def read_json(file: Path) -> dict[str, Any]:
     return values
 
 
-def check_architecture(architectures: Iterable[str] | None, supported: Iterable[str],
+def check_architecture(architectures: Any, supported: Iterable[str],
                        source: str = "config.json") -> str:
     """Return the first architecture that is supported.
 
@@ -145,7 +164,10 @@ def check_architecture(architectures: Iterable[str] | None, supported: Iterable[
         If none is: lists what is supported, and the nearest name.
     """
     supported = sorted(supported)
-    asked = list(architectures or [])
+    asked: list[str] = list(architectures) if isinstance(architectures, list | tuple) else []
+    if architectures and not (asked and all(isinstance(name, str) for name in asked)):
+        raise ValueError(f"{source}: architectures should be a list of names, it is "
+                         f"{architectures!r}.")
     for name in asked:
         if name in supported:
             return name
@@ -180,12 +202,23 @@ def normalize_config(values: dict[str, Any], source: str = "config.json") -> Pre
     config = family.defaults | {ours.get(name, name): value for name, value in values.items()}
     # null stands for "derive it", or "none", not for the default.
     config = {name: value for name, value in config.items() if value is not None}
-    for name in _REQUIRED:
-        if not isinstance(config.get(name), int) or config[name] < 1:
-            key = family.names.get(name, name)
-            raise ValueError(f"{source}: key {key!r} should be a positive number, it is "
-                             f"{'missing' if name not in config else repr(config[name])}.")
+    for name, default in family.defaults.items():
+        if default is True or default is False:
+            config.setdefault(name, False)
+    for name in (*_COUNTS, *_NUMBERS):
+        needed = name in _REQUIRED or (name in _NOT_NULL and name in family.defaults)
+        if name in config or needed:
+            _check_positive(name, config, family, source)
     return PretrainedConfig(**config | _derived(config, source))
+
+
+def _check_positive(name: str, config: dict[str, Any], family: Family, source: str) -> None:
+    """Raise a ValueError if a value is missing, or is no (whole) number above 0."""
+    value = config.get(name)
+    kinds = (int, float) if name in _NUMBERS else (int,)
+    if not isinstance(value, kinds) or isinstance(value, bool) or not 0 < value < math.inf:
+        raise ValueError(f"{source}: key {family.names.get(name, name)!r} should be a positive "
+                         f"number, it is {'missing' if name not in config else repr(value)}.")
 
 
 def _derived(config: dict[str, Any], source: str) -> dict[str, Any]:
@@ -204,24 +237,35 @@ def _derived(config: dict[str, Any], source: str) -> dict[str, Any]:
         "intermediate_size": config.get("intermediate_size", 4 * hidden_size),
         "word_embed_proj_dim": config.get("word_embed_proj_dim", hidden_size),
         **_rope(config, source),
-        **_windows(config),
+        **_windows(config, source),
     }
 
 
 def _rope(config: dict[str, Any], source: str) -> dict[str, Any]:
     """Return `rope_theta` and `rope_scaling` from either form; `rope_scaling` has `rope_type`."""
-    parameters = dict(config.get("rope_parameters") or config.get("rope_scaling") or {})
+    parameters = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    if not isinstance(parameters, dict):
+        raise ValueError(f"{source}: rope_scaling should be an object, it is {parameters!r}.")
+    parameters = dict(parameters)
+    for name in ("factor", "original_max_position_embeddings"):
+        value = parameters.get(name)
+        if value is not None and not (isinstance(value, int | float) and 0 < value < math.inf):
+            raise ValueError(f"{source}: {name} of rope_scaling should be a positive number, it "
+                             f"is {value!r}.")
     if any(isinstance(value, dict) for value in parameters.values()):
         raise ValueError(f"{source}: rope_parameters that differ between layers are not supported.")
     theta = parameters.pop("rope_theta", config.get("rope_theta"))
     fraction = parameters.pop("partial_rotary_factor", config.get("partial_rotary_factor", 1.0))
+    if not isinstance(fraction, int | float) or not 0 < fraction <= 1:
+        raise ValueError(f"{source}: partial_rotary_factor should be above 0 and at most 1, it is "
+                         f"{fraction!r}.")
     kind = parameters.pop("type", "default")
     parameters.setdefault("rope_type", kind)
     return {"rope_theta": theta, "partial_rotary_factor": fraction,
             "rope_scaling": None if parameters["rope_type"] == "default" else parameters}
 
 
-def _windows(config: dict[str, Any]) -> dict[str, Any]:
+def _windows(config: dict[str, Any], source: str) -> dict[str, Any]:
     """Return each layer's sliding window, and `sliding_window` if all layers have it."""
     num_layers, window = config["num_hidden_layers"], config.get("sliding_window")
     if not config.get("use_sliding_window", True):
@@ -231,5 +275,7 @@ def _windows(config: dict[str, Any]) -> dict[str, Any]:
         first = config.get("max_window_layers", 0)
         kinds = ["sliding_attention" if i >= first else "full_attention"
                  for i in range(num_layers)]
+    if not isinstance(kinds, list) or len(kinds) != num_layers:
+        raise ValueError(f"{source}: layer_types should list {num_layers} layers, it is {kinds!r}.")
     windows = [window if kind == "sliding_attention" else None for kind in kinds]
     return {"layer_windows": windows, "sliding_window": window if all(windows) else None}

@@ -121,3 +121,37 @@ def test_generation_config_is_optional(tmp_path):
     (tmp_path / "generation_config.json").write_text(json.dumps({"eos_token_id": [1, 2]}),
                                                      encoding="utf-8")
     assert get_generation_config(tmp_path) == {"eos_token_id": [1, 2]}
+
+
+@pytest.mark.parametrize(("extra", "says"), [
+    ({"num_key_value_heads": 0}, "'num_key_value_heads' should be a positive number, it is 0"),
+    ({"head_dim": -1}, "'head_dim' should be a positive number, it is -1"),
+    ({"vocab_size": True}, "'vocab_size' should be a positive number, it is True"),
+    ({"intermediate_size": 1.5}, "'intermediate_size' should be a positive number, it is 1.5"),
+    ({"max_position_embeddings": None}, "'max_position_embeddings' .* it is missing"),
+    ({"rms_norm_eps": "x"}, "'rms_norm_eps' should be a positive number, it is 'x'"),
+    ({"rope_theta": float("nan")}, "'rope_theta' should be a positive number, it is nan"),
+    ({"sliding_window": -1}, "'sliding_window' should be a positive number, it is -1"),
+    ({"rope_scaling": "linear"}, "rope_scaling should be an object, it is 'linear'"),
+    ({"rope_scaling": {"rope_type": "linear", "factor": "2"}}, "factor of rope_scaling"),
+    ({"partial_rotary_factor": 3}, "partial_rotary_factor should be above 0 and at most 1"),
+    ({"layer_types": ["full_attention"]}, "layer_types should list 2 layers"),
+    ({"architectures": 7}, "architectures should be a list of names, it is 7"),
+    ({"architectures": [7]}, r"architectures should be a list of names, it is \[7\]"),
+])
+def test_values_of_the_wrong_kind_are_named(extra, says):
+    with pytest.raises(ValueError, match=says):
+        normalize_config(LLAMA | extra)
+
+
+def test_a_switch_that_is_null_is_off():
+    config = normalize_config(LLAMA | {"attention_bias": None, "tie_word_embeddings": None})
+    assert config.attention_bias is False and config.tie_word_embeddings is False
+
+
+@pytest.mark.parametrize("eos_token_id", [1.5, "2", [1, None], [[1]], True, {}])
+def test_an_end_that_is_no_token_id_is_named(tmp_path, eos_token_id):
+    file = tmp_path / "generation_config.json"
+    file.write_text(json.dumps({"eos_token_id": eos_token_id}), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"generation_config.json: eos_token_id should be "):
+        get_generation_config(tmp_path)
