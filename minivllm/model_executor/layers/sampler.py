@@ -253,7 +253,8 @@ def _sample_randomly(probs: Probs, group: SequenceGroupToSample) -> Samples:
         raise InternalError(f"request {group.request_id} has no generator to draw from.")
     num_samples = group.sampling_params.best_of if group.before_first_token else 1
     return [(parent, token_id) for parent, row in enumerate(probs)
-            for token_id in draw(row, group.generator.random(num_samples))]
+            for token_id in draw(row, group.generator.integers(1 << 64, size=num_samples,
+                                                               dtype=np.uint64))]
 
 
 def group_output(logprobs: Logprobs, group: SequenceGroupToSample,

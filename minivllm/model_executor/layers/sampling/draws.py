@@ -10,9 +10,6 @@ from minivllm.sequence import Logprob
 Probs = NDArray[np.float32]
 Logprobs = NDArray[np.float32]
 
-# Tokens in a block of `draw`.
-_BLOCK = 256
-
 
 def softmax(logits: Logits) -> tuple[Probs, Logprobs]:
     """Return the probabilities of each row and their logarithms.
@@ -40,41 +37,44 @@ def greedy(logprobs: Logprobs) -> list[int]:
     return [int(token_id) for token_id in logprobs.argmax(axis=1)]
 
 
-def draw(probs: Probs, uniforms: NDArray[np.float64]) -> list[int]:
-    """Draw tokens of one row's distribution by inverting its cumulative distribution function.
+def draw(probs: Probs, keys: NDArray[np.uint64]) -> list[int]:
+    """Draw tokens of one row's distribution by a race, as vLLM does.
 
-    That function is computed in two steps: for blocks of tokens, and inside the block of a draw.
+    Each token starts with a waiting time, exponentially distributed, divided by its probability;
+    the first to arrive wins.  A token's time comes from the draw's key and its own id alone.  So
+    what rounding does to the probabilities, in other company, changes the winner only where the
+    two first are nearly equal; inverting the cumulative distribution function adds up the errors
+    of all tokens.
 
     Parameters
     ----------
     probs : (vocab_size,) float32
         One row.
-    uniforms : (num_samples,) float64
-        In [0, 1), one for each draw (with replacement).
+    keys : (num_samples,) uint64
+        Random numbers, one for each draw (with replacement).
+    """
+    tokens = np.flatnonzero(probs)  # (num_survivors,)
+    return [int(tokens[(exponential_noise(key, tokens) / probs[tokens]).argmin()])
+            for key in keys]
+
+
+def exponential_noise(key: np.uint64, tokens: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return an exponentially distributed number for each token id, the same for the same `key`.
+
+    SplitMix64 (Steele, Lea and Flood, 2014): key and id make a state, mixed to 64 random bits.
 
     Examples
     --------
-    >>> draw(np.array([0.25, 0.5, 0.25]), np.array([0.1, 0.3, 0.7, 0.8]))
-    [0, 1, 1, 2]
+    >>> some = exponential_noise(np.uint64(7), np.array([2, 3]))
+    >>> bool(some[1] == exponential_noise(np.uint64(7), np.array([0, 3, 9]))[1])
+    True
     """
-    starts = np.arange(0, len(probs), _BLOCK)
-    block_ends = np.cumsum(np.add.reduceat(probs, starts, dtype=np.float64))  # (num_blocks,)
-    tokens = []
-    for target in uniforms * block_ends[-1]:
-        block = _first_above(block_ends, target)
-        start = int(starts[block])
-        before = block_ends[block - 1] if block else 0.0
-        inside = np.cumsum(probs[start:start + _BLOCK], dtype=np.float64)
-        tokens.append(start + _first_above(inside, target - before))
-    return tokens
-
-
-def _first_above(cdf: NDArray[np.float64], target: float) -> int:
-    """Return the first place where `cdf` is above `target`: where something has been added.
-
-    If rounding has brought `target` to the end, the last place where something has been added.
-    """
-    return min(int(np.searchsorted(cdf, target, side="right")), int(np.searchsorted(cdf, cdf[-1])))
+    bits = (tokens + 1).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + key
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    bits ^= bits >> np.uint64(31)
+    uniforms = ((bits >> np.uint64(11)) + 0.5) * 2.0**-53  # in (0, 1)
+    return -np.log(uniforms)
 
 
 def beam_candidates(logprobs: Logprobs, cumulative_logprobs: NDArray[np.float64],
