@@ -9,8 +9,9 @@ def describe(scheduled: ScheduledSequenceGroup, block_manager: BlockSpaceManager
              now: float) -> SequenceGroupMetadata:
     """Describe a scheduled group for the worker."""
     seq_group, chunk, seqs = scheduled.seq_group, scheduled.token_chunk_size, scheduled.seqs
-    seq_group.maybe_set_first_scheduled_time(now)
-    is_prompt = seqs[0].is_prefill()
+    is_prompt = seqs[0].data.is_prefill
+    if is_prompt:
+        seq_group.maybe_set_first_scheduled_time(now)
     seq_data, block_tables = {}, {}
     for seq in seqs:
         seq_data[seq.seq_id] = seq.data
@@ -39,5 +40,4 @@ def note_use(batch: list[ScheduledSequenceGroup], block_manager: BlockSpaceManag
     for scheduled in batch:
         for seq in scheduled.seqs:
             block_manager.access_all_blocks_in_seq(seq, now)
-    for scheduled in batch:
         block_manager.mark_blocks_as_computed(scheduled.seq_group, scheduled.token_chunk_size)

@@ -82,13 +82,13 @@ class BlockSpaceManagerV1(BlockSpaceManager):
 
     def append_slots(self, seq: Sequence, num_lookahead_slots: int = 0) -> list[tuple[int, int]]:
         """Make a slot for the newest token; return the copies (source, destination) needed."""
-        table = self.block_tables[seq.seq_id]
-        if len(table) * self.block_size < seq.get_len():
+        table, length = self.block_tables[seq.seq_id], seq.get_len()
+        if len(table) * self.block_size < length:
             table.append(self._allocate_last_physical_block(seq))
             return []
         last_block = table[-1]
         if last_block.ref_count == 1:
-            if self.enable_caching and seq.get_len() % self.block_size == 0:
+            if self.enable_caching and length % self.block_size == 0:
                 table.replace_last(self._promote_last_block(seq, last_block))
             return []
         # Shared: copy on write.
@@ -246,14 +246,15 @@ class BlockSpaceManagerV1(BlockSpaceManager):
             table = self.block_tables.get(seq.seq_id)
             if table is None:
                 continue
-            length = num_computed = seq.get_len()
-            if token_chunk_size is not None:
-                num_computed = seq.data.get_num_computed_tokens() + token_chunk_size
+            data = seq.data
+            length = num_computed = data.get_len()
+            if token_chunk_size is not None and data.is_prefill:
+                num_computed = data.get_num_computed_tokens() + token_chunk_size
             last = min(length // self.block_size - 1, num_computed // self.block_size) - 1
             while last >= 0 and not table[last].computed:
                 table[last].computed = True
                 last -= 1
-            if seq.is_prefill():
+            if data.is_prefill:
                 self._mark_filled(table, len(table) if num_computed == length
                                   else num_computed // self.block_size)
 

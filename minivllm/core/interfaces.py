@@ -141,7 +141,7 @@ class BlockSpaceManager(ABC):
         """Say whether the group may run another step."""
         num_free = self.get_num_free_gpu_blocks()
         # Most often there is no need to count.
-        return seq_group.num_seqs() <= num_free or self.append_demand(seq_group) <= num_free
+        return len(seq_group.seqs_dict) <= num_free or self.append_demand(seq_group) <= num_free
 
     @abstractmethod
     def append_slots(self, seq: Sequence, num_lookahead_slots: int = 0) -> list[tuple[int, int]]:

@@ -98,7 +98,8 @@ class Scheduler(RequestQueues):
         """Run prompts if any can start, else everything else."""
         prefills, swapped = SchedulerPrefillOutputs(), SchedulerSwappedInOutputs()
         running = SchedulerRunningOutputs()
-        self._take_seats(self.running, budget)
+        if self.waiting or self.swapped:  # who runs already asks for no seat
+            self._take_seats(self.running, budget)
         if not self.swapped:
             prefills = self._schedule_prefills(budget, log)
         elif self.waiting:
@@ -116,7 +117,8 @@ class Scheduler(RequestQueues):
                                   log: DecisionLog) -> SchedulerOutputs:
         """Run what runs, then what is swapped, then as much of new prompts as fits."""
         running = self._schedule_running(budget, log)
-        self._take_seats(running.unvisited, budget)
+        ran = running.prefill_seq_groups + running.decode_seq_groups
+        self._take_seats([s.seq_group for s in ran] + running.unvisited, budget)
         swapped = self._schedule_swapped_unless_preempted(running, budget, log)
         prefills = self._schedule_prefills(budget, log)
         return self._commit(prefills, running, swapped, budget, log)
@@ -141,7 +143,8 @@ class Scheduler(RequestQueues):
                 break
             else:
                 self._start_head_of_waiting(seqs)
-                result.seq_groups.append(self._take(seq_group, seqs, chunk, budget))
+                self._take_seats([seq_group], budget)
+                result.seq_groups.append(self._prefill(seq_group, seqs, chunk, budget))
         self.prev_prompt = bool(result.seq_groups)
         return result
 
@@ -153,7 +156,7 @@ class Scheduler(RequestQueues):
         while queue:
             seq_group = queue.popleft()
             seqs = seq_group.get_seqs(SequenceStatus.RUNNING)
-            is_prefill = seqs[0].is_prefill()
+            is_prefill = seqs[0].data.is_prefill
             chunk = self._get_chunk(seqs, budget, may_cut=True) if is_prefill else 1
             fits = 0 < chunk * len(seqs) <= budget.remaining_token_budget()
             # As in vLLM, several decodes look for blocks before anybody looks at the budget.
@@ -166,13 +169,10 @@ class Scheduler(RequestQueues):
                 log.add(self.checks.pauses(seq_group, seqs, budget))
                 queue.appendleft(seq_group)
                 break
-            scheduled = self._take(seq_group, seqs, chunk, budget)
             if is_prefill:
-                result.prefill_seq_groups.append(scheduled)
+                result.prefill_seq_groups.append(self._prefill(seq_group, seqs, chunk, budget))
             else:
-                for seq in seqs:
-                    result.blocks_to_copy += self.block_manager.append_slots(seq, 0)
-                result.decode_seq_groups.append(scheduled)
+                self._decode(seq_group, seqs, budget, result)
         result.unvisited.extend(queue)
         return result
 
@@ -194,13 +194,11 @@ class Scheduler(RequestQueues):
             if decision.held_back:
                 break
             self._swap_in_head_of_swapped(seqs, result)
-            scheduled = self._take(seq_group, seqs, chunk, budget)
+            self._take_seats([seq_group], budget)
             if seqs[0].is_prefill():
-                result.prefill_seq_groups.append(scheduled)
+                result.prefill_seq_groups.append(self._prefill(seq_group, seqs, chunk, budget))
             else:
-                for seq in seqs:
-                    result.blocks_to_copy += self.block_manager.append_slots(seq, 0)
-                result.decode_seq_groups.append(scheduled)
+                self._decode(seq_group, seqs, budget, result)
         return result
 
     def _schedule_swapped_unless_preempted(
@@ -243,9 +241,8 @@ class Scheduler(RequestQueues):
             decisions=log.decisions)
 
     def _take_seats(self, seq_groups: Iterable[SequenceGroup], budget: SchedulingBudget) -> None:
-        """Count the seats of groups that run or could run."""
-        for seq_group in seq_groups:
-            budget.add_num_seqs(seq_group.request_id, seq_group.get_max_num_running_seqs())
+        """Take seats for groups that run or could run."""
+        budget.num_curr_seqs += sum(map(SequenceGroup.get_max_num_running_seqs, seq_groups))
 
     def _get_chunk(self, seqs: list[Sequence], budget: SchedulingBudget, may_cut: bool) -> int:
         """Return how many tokens of each sequence to compute; 0 if the budget is used up.
@@ -258,15 +255,20 @@ class Scheduler(RequestQueues):
             return min(rest, budget.remaining_token_budget() // len(seqs))
         return rest
 
-    def _take(self, seq_group: SequenceGroup, seqs: list[Sequence], chunk: int,
-              budget: SchedulingBudget) -> ScheduledSequenceGroup:
-        """Take the group's tokens and seats out of the budget."""
-        budget.add_num_batched_tokens(seq_group.request_id, chunk * len(seqs))
-        if not budget.has_seats(seq_group.request_id):
-            budget.add_num_seqs(seq_group.request_id, seq_group.get_max_num_running_seqs())
-        if seqs[0].is_prefill():
-            budget.num_cut_tokens += (seqs[0].get_num_new_tokens() - chunk) * len(seqs)
+    def _prefill(self, seq_group: SequenceGroup, seqs: list[Sequence], chunk: int,
+                 budget: SchedulingBudget) -> ScheduledSequenceGroup:
+        """Take the tokens of a prompt, or of a part of it, out of the budget."""
+        budget.num_batched_tokens += chunk * len(seqs)
+        budget.num_cut_tokens += (seqs[0].get_num_new_tokens() - chunk) * len(seqs)
         return ScheduledSequenceGroup(seq_group, chunk, seqs)
+
+    def _decode(self, seq_group: SequenceGroup, seqs: list[Sequence], budget: SchedulingBudget,
+                result: SchedulerRunningOutputs | SchedulerSwappedInOutputs) -> None:
+        """Take a token of each sequence out of the budget, and make a slot for it."""
+        budget.num_batched_tokens += len(seqs)
+        for seq in seqs:
+            result.blocks_to_copy += self.block_manager.append_slots(seq, 0)
+        result.decode_seq_groups.append(ScheduledSequenceGroup(seq_group, 1, seqs))
 
     def _passed_delay(self, now: float) -> bool:
         """Return False while prompts are to be gathered (`delay_factor`)."""

@@ -7,7 +7,7 @@ import numpy as np
 from minivllm.pooling_params import PoolingParams
 from minivllm.sampling_params import SamplingParams
 from minivllm.sequence.data import PromptLogprobs
-from minivllm.sequence.sequence import Sequence, SequenceStatus
+from minivllm.sequence.sequence import UNFINISHED, Sequence, SequenceStatus
 
 
 @dataclass
@@ -125,7 +125,7 @@ class SequenceGroup:
 
     def get_unfinished_seqs(self) -> list[Sequence]:
         """Return the sequences that go on."""
-        return [seq for seq in self.seqs_dict.values() if not seq.is_finished()]
+        return [seq for seq in self.seqs_dict.values() if seq.status in UNFINISHED]
 
     def get_finished_seqs(self) -> list[Sequence]:
         """Return the sequences that have ended."""
@@ -149,7 +149,7 @@ class SequenceGroup:
 
     def num_unfinished_seqs(self) -> int:
         """Return how many sequences go on."""
-        return len([seq for seq in self.seqs_dict.values() if not seq.is_finished()])
+        return len([seq for seq in self.seqs_dict.values() if seq.status in UNFINISHED])
 
     def num_finished_seqs(self) -> int:
         """Return how many sequences have ended."""

@@ -22,16 +22,16 @@ class SequenceStatus(enum.Enum):
     @staticmethod
     def is_finished(status: "SequenceStatus") -> bool:
         """Return True for the four last ones."""
-        return status not in _UNFINISHED
+        return status not in UNFINISHED
 
     @staticmethod
     def get_finished_reason(status: "SequenceStatus") -> str | None:
         """Return what the user is told, None while unfinished."""
-        return None if status in _UNFINISHED else _FINISH_REASONS[status]
+        return None if status in UNFINISHED else _FINISH_REASONS[status]
 
 
 # A tuple, asked for every token: a look at identities, while hashing an enum is slow.
-_UNFINISHED = (SequenceStatus.RUNNING, SequenceStatus.WAITING, SequenceStatus.SWAPPED)
+UNFINISHED = (SequenceStatus.RUNNING, SequenceStatus.WAITING, SequenceStatus.SWAPPED)
 
 _FINISH_REASONS = {
     SequenceStatus.FINISHED_STOPPED: "stop",
@@ -173,7 +173,7 @@ class Sequence:
 
     def is_finished(self) -> bool:
         """Return True once nothing more comes."""
-        return self.status not in _UNFINISHED
+        return self.status not in UNFINISHED
 
     def is_prefill(self) -> bool:
         """Return True while tokens other than the newest are still to be computed."""

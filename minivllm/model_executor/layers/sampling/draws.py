@@ -74,7 +74,8 @@ def exponential_noise(key: np.uint64, tokens: NDArray[np.int64]) -> NDArray[np.f
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     bits ^= bits >> np.uint64(31)
     uniforms = ((bits >> np.uint64(11)) + 0.5) * 2.0**-53  # in (0, 1)
-    return -np.log(uniforms)
+    noise: NDArray[np.float64] = -np.log(uniforms)
+    return noise
 
 
 def beam_candidates(logprobs: Logprobs, cumulative_logprobs: NDArray[np.float64],
