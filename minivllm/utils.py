@@ -1,5 +1,6 @@
 """Small helpers that every floor may use (mirrors ``vllm/utils.py``)."""
 
+import ctypes
 import enum
 import importlib
 import math
@@ -36,6 +37,25 @@ class Counter:
     def reset(self) -> None:
         """Start again at 0."""
         self.counter = 0
+
+
+# Of glibc's malloc.h.
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+
+
+def keep_freed_memory() -> None:
+    """Let the C library keep the memory of arrays that are dropped, up to 128 MiB, for new ones.
+
+    Each step makes and drops arrays of megabytes.  By default their memory goes back to the system
+    every time, and a fresh page costs more than the arithmetic on it.  Arrays of 32 MiB and more,
+    such as weights and KV pools, still do.  (vLLM's advice for CPUs is another malloc.)
+    """
+    if sys.platform != "linux":
+        return
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallopt"):  # not in every C library
+        libc.mallopt(_M_MMAP_THRESHOLD, 32 << 20)
+        libc.mallopt(_M_TRIM_THRESHOLD, 128 << 20)
 
 
 def cdiv(a: int, b: int) -> int:

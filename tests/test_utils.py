@@ -1,5 +1,6 @@
 """The small helpers."""
 
+import ctypes
 import io
 import os
 import signal
@@ -113,3 +114,26 @@ def test_an_unknown_logging_level_is_said_in_one_line():
                             capture_output=True, text=True, check=True)
     assert "MINIVLLM_LOGGING_LEVEL must be DEBUG, " in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "mallopt"),
+                    reason="it is about the malloc of glibc")
+def test_memory_of_dropped_arrays_is_kept_for_new_ones():
+    program = """if True:
+        import resource
+        import numpy as np
+        from minivllm.utils import keep_freed_memory
+
+        def num_page_faults():
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+            for _ in range(20):
+                [np.ones(1 << 17) for _ in range(8)]  # of 1 MiB
+            return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+        keep_freed_memory()
+        num_page_faults()
+        print(num_page_faults())
+        """
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                            check=True, timeout=60)
+    assert int(result.stdout) < 2048  # once all of them have so many pages

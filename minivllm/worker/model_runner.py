@@ -17,7 +17,7 @@ from minivllm.model_executor.model_loader import get_model
 from minivllm.model_executor.sampling_metadata import SamplingMetadata
 from minivllm.sequence import SequenceData, SequenceGroupMetadata, SequenceGroupOutput
 from minivllm.threads import limit_blas_threads
-from minivllm.utils import InternalError, cdiv
+from minivllm.utils import InternalError, cdiv, keep_freed_memory
 
 
 @dataclass(slots=True)
@@ -112,6 +112,7 @@ class ModelRunner:
     def load_model(self, model: Any = None) -> None:
         """Read the weights, or share those of a `model` that is loaded already."""
         limit_blas_threads()
+        keep_freed_memory()
         self.model = get_model(self.model_config) if model is None else model
         use_kernels(self.model, self.attn_backend.get_layer_kernels())
 

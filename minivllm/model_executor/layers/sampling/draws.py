@@ -53,7 +53,7 @@ def draw(probs: Probs, keys: NDArray[np.uint64]) -> list[int]:
     keys : (num_samples,) uint64
         Random numbers, one for each draw (with replacement).
     """
-    tokens = np.flatnonzero(probs)  # (num_survivors,)
+    tokens = np.flatnonzero(probs > 0)  # (num_survivors,)
     return [int(tokens[(exponential_noise(key, tokens) / probs[tokens]).argmin()])
             for key in keys]
 
@@ -69,9 +69,14 @@ def exponential_noise(key: np.uint64, tokens: NDArray[np.int64]) -> NDArray[np.f
     >>> bool(some[1] == exponential_noise(np.uint64(7), np.array([0, 3, 9]))[1])
     True
     """
-    bits = (tokens + 1).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + key
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    bits = tokens.astype(np.uint64)
+    bits += np.uint64(1)
+    bits *= np.uint64(0x9E3779B97F4A7C15)
+    bits += key
+    bits ^= bits >> np.uint64(30)
+    bits *= np.uint64(0xBF58476D1CE4E5B9)
+    bits ^= bits >> np.uint64(27)
+    bits *= np.uint64(0x94D049BB133111EB)
     bits ^= bits >> np.uint64(31)
     uniforms = ((bits >> np.uint64(11)) + 0.5) * 2.0**-53  # in (0, 1)
     noise: NDArray[np.float64] = -np.log(uniforms)
