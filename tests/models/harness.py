@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from minivllm.attention.backends.abstract import AttentionMetadata
-from minivllm.model_executor.layers.matmul import linear
 from minivllm.model_executor.model_loader.weight_utils import list_tensors
 from minivllm.model_executor.models.registry import get_model_class
+from minivllm.model_executor.sampling_metadata import SamplingMetadata
 from minivllm.transformers_utils.config import get_config
 
 # Tiny random checkpoints: one of each family with its tokenizer, and more variants without.
@@ -35,6 +35,12 @@ def load_tiny(name, tensors=None):
     return model
 
 
+def logits_of(model, hidden_states):
+    """Return the logits of every row, as the model's own head computes them."""
+    return model.compute_logits(hidden_states,
+                                SamplingMetadata([], np.arange(len(hidden_states))))
+
+
 @dataclass
 class Seq:
     """One sequence: what is in the cache, and where."""
@@ -45,11 +51,11 @@ class Seq:
 
     def logits(self, model):
         """Return the logits of every computed position, (num_cached, vocab_size)."""
-        return linear(np.concatenate(self.hidden), model.lm_head.weight)
+        return logits_of(model, np.concatenate(self.hidden))
 
     def last_logits(self, model):
         """Return the logits after the newest token, (vocab_size,)."""
-        return linear(self.hidden[-1][-1:], model.lm_head.weight)[0]
+        return logits_of(model, self.hidden[-1][-1:])[0]
 
 
 class Driver:

@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 from minivllm.attention.backends.numpy_backend import NumpyAttentionBackend
+from minivllm.model_executor.layers.vocab_parallel_embedding import ParallelLMHead
+from minivllm.model_executor.models.llama import LlamaForCausalLM
+from minivllm.transformers_utils.config import get_config
 from tests.models.harness import CHECKPOINTS, Driver, golden, load_tiny, tensors_of
 
 NAMES = ["gpt2", "llama-mha", "mistral-swa-f16", "opt-post-proj", "qwen2-tied", "qwen3"]
@@ -60,6 +63,24 @@ def test_a_head_that_is_neither_tied_nor_there_is_an_error():
     del tensors["lm_head.weight"]
     with pytest.raises(ValueError, match="lm_head.weight"):
         load_tiny("llama-mha", tensors)
+
+
+class BiasedHead(LlamaForCausalLM):
+    def __init__(self, config):
+        super().__init__(config)
+        self.lm_head = ParallelLMHead(config.vocab_size, config.hidden_size, bias=True)
+
+
+def test_a_bias_of_the_head_is_loaded_and_added():
+    tensors = tensors_of(CHECKPOINTS["llama-mha"])
+    model = BiasedHead(get_config(CHECKPOINTS["llama-mha"]))
+    with pytest.raises(ValueError, match="lacks 1 of .* tensors: lm_head.bias"):
+        model.load_weights(tensors.items())
+    bias = np.arange(model.config.vocab_size, dtype=np.float32)
+    model.load_weights((tensors | {"lm_head.bias": bias}).items())
+    prompt = golden("llama-mha")["prompts"][0]
+    np.testing.assert_allclose(last_logits(model, prompt["prompt_token_ids"]),
+                               prompt["last_logits"] + bias, atol=2e-4)
 
 
 @pytest.mark.parametrize(("name", "prefix", "replacement"), [

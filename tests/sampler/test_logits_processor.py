@@ -14,9 +14,10 @@ EMBEDDING = np.arange(12, dtype=np.float32).reshape(4, 3)  # (vocab_size, hidden
 HIDDEN = np.eye(3, dtype=np.float32)  # (num_tokens, hidden_size)
 
 
-def logits_of(*groups: Any, query_lens: list[int] | None = None, scale: float = 1.0) -> np.ndarray:
+def logits_of(*groups: Any, query_lens: list[int] | None = None, scale: float = 1.0,
+              embedding_bias: np.ndarray | None = None) -> np.ndarray:
     metadata = SamplingMetadata.prepare(list(groups), query_lens or [1] * len(groups))
-    return LogitsProcessor(4, scale)(EMBEDDING, HIDDEN, metadata)
+    return LogitsProcessor(4, scale)(EMBEDDING, HIDDEN, metadata, embedding_bias)
 
 
 def test_logits_of_the_chosen_rows_only() -> None:
@@ -26,6 +27,28 @@ def test_logits_of_the_chosen_rows_only() -> None:
 
 def test_scale() -> None:
     assert logits_of(metadata_of("p", [1]), scale=0.5).tolist() == [[0, 1.5, 3, 4.5]]
+
+
+def test_the_bias_of_the_head_is_added_once_to_all_rows_before_the_scale() -> None:
+    bias = np.array([1, 2, 3, 4], np.float32)
+    logits = logits_of(metadata_of("p", [1]), metadata_of("q", [1]), scale=0.5,
+                       embedding_bias=bias)
+    assert logits.tolist() == [[0.5, 2.5, 4.5, 6.5], [1, 3, 5, 7]]
+    assert bias.tolist() == [1, 2, 3, 4]
+
+
+def test_requests_see_logits_with_the_bias_of_the_head() -> None:
+    """It is scaled, so it comes before `logit_bias`, which is not; processors see both."""
+    seen = []
+
+    def keep(output_ids: list[int], logits: np.ndarray) -> np.ndarray:
+        seen.append(logits.tolist())
+        return logits
+
+    params = SamplingParams(logit_bias={2: 10.0}, logits_processors=[keep])
+    logits_of(metadata_of("p", [1], params=params), scale=0.5,
+              embedding_bias=np.ones(4, np.float32))
+    assert seen == [[0.5, 2, 13.5, 5]]
 
 
 def test_bias_touches_its_own_rows() -> None:

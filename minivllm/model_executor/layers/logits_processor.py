@@ -44,7 +44,8 @@ class LogitsProcessor(CustomOp):
         self.scale = scale
 
     def __call__(self, embedding: NDArray[np.float32], hidden_states: NDArray[np.float32],
-                 sampling_metadata: SamplingMetadata) -> Logits:
+                 sampling_metadata: SamplingMetadata,
+                 embedding_bias: NDArray[np.float32] | None = None) -> Logits:
         """Return the logits of the chosen rows.
 
         Parameters
@@ -55,6 +56,8 @@ class LogitsProcessor(CustomOp):
             Of the whole batch.
         sampling_metadata : SamplingMetadata
             Chooses rows.
+        embedding_bias : (vocab_size,) float32, optional
+            Bias of the output layer.
 
         Returns
         -------
@@ -62,6 +65,8 @@ class LogitsProcessor(CustomOp):
         """
         hidden_states = hidden_states[sampling_metadata.selected_token_indices]
         logits = linear(hidden_states, embedding, self.kernels)  # (num_rows, vocab_size)
+        if embedding_bias is not None:
+            logits += embedding_bias
         if self.scale != 1.0:
             logits *= np.float32(self.scale)
         logits = apply_logit_biases(logits, sampling_metadata)

@@ -15,7 +15,11 @@ class VocabParallelEmbedding(Module):
     Attributes
     ----------
     weight : (num_embeddings, embedding_dim) float32
+    bias : (num_embeddings,) float32 or None
+        Of an output embedding: added to the logits.
     """
+
+    bias: Array | None = None
 
     def __init__(self, num_embeddings: int, embedding_dim: int) -> None:
         self.weight = empty_weight(num_embeddings, embedding_dim)
@@ -27,3 +31,8 @@ class VocabParallelEmbedding(Module):
 
 class ParallelLMHead(VocabParallelEmbedding):
     """The output embedding: logits are products of its rows with a hidden state."""
+
+    def __init__(self, num_embeddings: int, embedding_dim: int, bias: bool = False) -> None:
+        super().__init__(num_embeddings, embedding_dim)
+        if bias:
+            self.bias = empty_weight(num_embeddings)

@@ -50,7 +50,8 @@ class CausalLM(Module):
 
     def compute_logits(self, hidden_states: Array, sampling_metadata: SamplingMetadata) -> Array:
         """Return the logits ``(num_rows, vocab_size)`` of the rows that are sampled from."""
-        return self.logits_processor(self.lm_head.weight, hidden_states, sampling_metadata)
+        return self.logits_processor(self.lm_head.weight, hidden_states, sampling_metadata,
+                                     self.lm_head.bias)
 
     def sample(self, logits: Array, sampling_metadata: SamplingMetadata) -> SamplerOutput:
         """Draw the next token of each sequence."""
