@@ -4,6 +4,8 @@ SmolLM2, TinyLlama, Llama 2 and Llama 3 are of it.  Shapes: T is the number of t
 all sequences in one row.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,7 +26,8 @@ from minivllm.transformers_utils.config import PretrainedConfig
 
 # Tokens that go through the MLP at a time: its rows are several times as wide as all others.
 _MLP_TOKENS = 2048
-
+# What a family may replace by a layer of another class.
+Layer = Callable[[Array], Array]
 
 
 class LlamaMLP(Module):
@@ -35,7 +38,7 @@ class LlamaMLP(Module):
         bias = config.mlp_bias
         self.gate_up_proj = MergedColumnParallelLinear(hidden_size, [intermediate_size] * 2, bias)
         self.down_proj = RowParallelLinear(intermediate_size, hidden_size, bias)
-        self.act_fn = SiluAndMul()
+        self.act_fn: Layer = SiluAndMul()
 
     def __call__(self, x: Array) -> Array:
         """Map ``(T, hidden_size)`` to ``(T, hidden_size)``."""
@@ -78,8 +81,8 @@ class LlamaDecoderLayer(Module):
     def __init__(self, config: PretrainedConfig, self_attn: LlamaAttention) -> None:
         self.self_attn = self_attn
         self.mlp = LlamaMLP(config)
-        self.input_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps)
-        self.post_attention_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps)
+        self.input_layernorm: Layer = RMSNorm(config.hidden_size, config.rms_norm_eps)
+        self.post_attention_layernorm: Layer = RMSNorm(config.hidden_size, config.rms_norm_eps)
 
     def __call__(self, positions: NDArray[np.int64], residual: Array, kv_cache: Array,
                  attn_metadata: AttentionMetadata) -> Array:
@@ -98,7 +101,7 @@ class LlamaModel(Module):
         self.embed_tokens = VocabParallelEmbedding(config.vocab_size, config.hidden_size)
         self.layers = [LlamaDecoderLayer(config, attention(config, i))
                        for i in range(config.num_hidden_layers)]
-        self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
+        self.norm: Layer = RMSNorm(config.hidden_size, config.rms_norm_eps)
 
     def __call__(self, input_ids: NDArray[np.int64], positions: NDArray[np.int64],
                  kv_caches: list[Array], attn_metadata: AttentionMetadata) -> Array:
