@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import wraps
+from inspect import isfunction
 from typing import Any
 
 import numpy as np
@@ -18,17 +19,17 @@ from minivllm.attention.backends.abstract import AttentionMetadata
 from minivllm.attention.layer import Attention
 from minivllm.bench.machine import Limits
 from minivllm.engine.llm_engine import LLMEngine
+from minivllm.model_executor.layers import activation, layernorm, rotary_embedding
 from minivllm.model_executor.layers import linear as linear_layers
-from minivllm.model_executor.layers.activation import SiluAndMul
-from minivllm.model_executor.layers.layernorm import LayerNorm, RMSNorm
-from minivllm.model_executor.layers.rotary_embedding import RotaryEmbedding
-from minivllm.model_executor.module import Array
+from minivllm.model_executor.module import Array, Module
 from minivllm.model_executor.sampling_metadata import SamplingMetadata
 
 # What a call must at least do: bytes read from memory, floating point operations.
 Work = tuple[float, float]
 
 _FLOAT32_BYTES = 4
+# All that these files define, whatever a model takes of it, is the stage "norm, rope, act".
+_SMALL_LAYERS = {file.__name__ for file in (activation, layernorm, rotary_embedding)}
 
 
 @dataclass
@@ -144,8 +145,8 @@ def watch_stages(engine: LLMEngine, limits: Limits) -> Iterator[StageClock]:
         watch("inputs", runner, "prepare_input")
         watch("linear", linear_layers, "linear", _linear_work)
         watch("attention", Attention, "__call__", _attention_work)
-        for layer in _small_layers(runner.model):
-            watch("norm, rope, act", layer, "__call__")
+        for owner, name in _small_layers(runner.model):
+            watch("norm, rope, act", owner, name)
         watch("logits", runner.model, "compute_logits", _logits_work(runner.model))
         watch("sampler", runner.model, "sample")
         watch("outputs", engine, "_process_model_outputs")
@@ -156,9 +157,14 @@ def watch_stages(engine: LLMEngine, limits: Limits) -> Iterator[StageClock]:
         yield clock
 
 
-def _small_layers(model: Any) -> set[type]:
-    return {type(module) for _, module in model.named_modules()
-            if isinstance(module, (RMSNorm, LayerNorm, RotaryEmbedding, SiluAndMul))}
+def _small_layers(model: Module) -> set[tuple[Any, str]]:
+    """Return where they are called: a class and its method, a layer and its plain function."""
+    modules = [module for _, module in model.named_modules()]
+    methods = {(type(module), "__call__") for module in modules
+               if type(module).__module__ in _SMALL_LAYERS}
+    functions = {(module, name) for module in modules for name, value in vars(module).items()
+                 if isfunction(value) and value.__module__ in _SMALL_LAYERS}
+    return methods | functions
 
 
 def _linear_work(x: Array, weight: Array, kernels: Any = None) -> Work:

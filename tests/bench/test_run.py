@@ -16,15 +16,16 @@ from minivllm.bench.stages import StageClock, watch_stages
 from minivllm.cli.bench import main
 from minivllm.engine.arg_utils import EngineArgs
 from minivllm.engine.llm_engine import LLMEngine
+from minivllm.model_executor.layers.activation import SiluAndMul, gelu_new
 
 LIMITS = Limits(read_bandwidth=1e9, sgemm=1e9)
 STAGES = {"scheduler", "inputs", "linear", "attention", "norm, rope, act", "logits", "sampler",
           "outputs", "detokenizer", "rest"}
 
 
-def make_engine(**settings: object) -> LLMEngine:
+def make_engine(model: str = "tiny", **settings: object) -> LLMEngine:
     return LLMEngine.from_engine_args(
-        EngineArgs("tiny", num_gpu_blocks_override=100, num_cpu_blocks_override=0,
+        EngineArgs(model, num_gpu_blocks_override=100, num_cpu_blocks_override=0,
                    disable_log_stats=True, **settings))
 
 
@@ -97,6 +98,25 @@ class TestStages:
         assert Attention.__call__ is attend
         assert vars(engine) == attributes
         assert "schedule" not in vars(engine.scheduler)
+
+    def test_any_gate_beside_those_of_ours_is_timed(self) -> None:
+        class Gate(SiluAndMul):
+            __module__ = SiluAndMul.__module__
+
+        engine = make_engine()
+        model = engine.model_executor.driver_worker.model_runner.model  # type: ignore[attr-defined]
+        model.model.layers[0].mlp.act_fn = Gate()
+        with watch_stages(engine, LIMITS):
+            assert "__call__" in vars(Gate)
+        assert "__call__" not in vars(Gate)
+
+    def test_an_activation_that_is_a_function_is_timed(self, tiny_dir: Path) -> None:
+        engine = make_engine(str(tiny_dir / "gpt2"))
+        model = engine.model_executor.driver_worker.model_runner.model  # type: ignore[attr-defined]
+        mlps = [block.mlp for block in model.transformer.h]
+        with watch_stages(engine, LIMITS):
+            assert all(mlp.act is not gelu_new for mlp in mlps)
+        assert all(mlp.act is gelu_new for mlp in mlps)
 
 
 class TestMemory:
