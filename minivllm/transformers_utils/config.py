@@ -16,6 +16,7 @@ from typing import Any
 
 from minivllm.transformers_utils.gguf.llama import llama_config, llama_generation_config
 from minivllm.transformers_utils.gguf.reader import read_gguf
+from minivllm.utils import number, of_kind
 
 
 class PretrainedConfig:
@@ -51,9 +52,10 @@ class Family:
     names : dict of str to str
         Our name -> its name.
     defaults : dict of str to Any
-        Values that its library assumes where the file has none, by our names.
+        Our name -> what its library assumes where the file says nothing.  The file's value must
+        be of the same kind, and above 0 if that is a float.
     fixed : dict of str to Any
-        Switches that are supported in one position only.
+        Our name -> the only value that is supported, or a tuple of those that are.
     """
 
     names: dict[str, str] = field(default_factory=dict)
@@ -96,13 +98,15 @@ FAMILIES: dict[str, Family] = {
         fixed={"scale_attn_weights": True, "scale_attn_by_inverse_layer_idx": False,
                "add_cross_attention": False}),
 }
-_REQUIRED = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
-# If they are there, they are above 0; null stands for "derive it" or "none" except where a family
-# that has a default for it leaves no other choice.
+_REQUIRED = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
+             "max_position_embeddings")
+# If they are there, they are above 0; null stands for "derive it" or "none".
 _COUNTS = (*_REQUIRED, "num_key_value_heads", "head_dim", "intermediate_size", "sliding_window",
-           "max_position_embeddings", "word_embed_proj_dim")
-_NUMBERS = ("rms_norm_eps", "layer_norm_epsilon", "rope_theta")
-_NOT_NULL = ("max_position_embeddings", *_NUMBERS)
+           "word_embed_proj_dim")
+# If the scaling of rotary embeddings has them, they are above 0.
+_ROPE_NUMBERS = ("rope_theta", "factor", "original_max_position_embeddings", "attention_factor",
+                 "beta_fast", "beta_slow", "low_freq_factor", "high_freq_factor")
+_LAYER_TYPES = ("full_attention", "sliding_attention")
 
 
 def get_config(path: Path) -> PretrainedConfig:
@@ -195,30 +199,48 @@ def normalize_config(values: dict[str, Any], source: str = "config.json") -> Pre
     """
     architecture = check_architecture(values.get("architectures"), FAMILIES, source)
     family = FAMILIES[architecture]
-    for name, value in family.fixed.items():
-        if values.get(name, value) != value:
-            raise ValueError(f"{source}: {name} must be {value}, {values[name]} is not supported.")
     ours = {theirs: name for name, theirs in family.names.items()}
-    config = family.defaults | {ours.get(name, name): value for name, value in values.items()}
-    # null stands for "derive it", or "none", not for the default.
-    config = {name: value for name, value in config.items() if value is not None}
-    for name, default in family.defaults.items():
-        if default is True or default is False:
-            config.setdefault(name, False)
-    for name in (*_COUNTS, *_NUMBERS):
-        needed = name in _REQUIRED or (name in _NOT_NULL and name in family.defaults)
-        if name in config or needed:
-            _check_positive(name, config, family, source)
+    given = {ours.get(name, name): value for name, value in values.items()}
+    # null stands for "off", "derive it" or "none", not for the default.
+    for name, value in (family.defaults | family.fixed).items():
+        if isinstance(value, bool) and given.get(name, value) is None:
+            given[name] = False
+    config = {name: value for name, value in (family.defaults | given).items()
+              if value is not None}
+    _check_fixed(config, family, source)
+    _check_kinds(config, family, source)
     return PretrainedConfig(**config | _derived(config, source))
 
 
-def _check_positive(name: str, config: dict[str, Any], family: Family, source: str) -> None:
+def _check_fixed(config: dict[str, Any], family: Family, source: str) -> None:
+    """Raise a ValueError if a value is not among those that are supported."""
+    for name, fixed in family.fixed.items():
+        supported = fixed if isinstance(fixed, tuple) else (fixed,)
+        value = config.get(name, supported[0])
+        if value not in supported:
+            raise ValueError(f"{source}: {family.names.get(name, name)} must be "
+                             f"{' or '.join(map(str, supported))}, {value} is not supported.")
+
+
+def _check_kinds(config: dict[str, Any], family: Family, source: str) -> None:
+    """Raise a ValueError if a value is missing, or not of its kind."""
+    kinds = {name: type(default) for name, default in family.defaults.items()}
+    for name, kind in {**kinds, **dict.fromkeys(_COUNTS, int)}.items():
+        if name not in config and kind is int and name not in _REQUIRED:
+            continue
+        value, key = config.get(name), f"{source}: key {family.names.get(name, name)!r}"
+        if kind is float or name in _COUNTS:
+            _check_positive(key, value, kind)
+        else:
+            of_kind(key, value, kind)
+
+
+def _check_positive(name: str, value: Any, kind: type) -> None:
     """Raise a ValueError if a value is missing, or is no (whole) number above 0."""
-    value = config.get(name)
-    kinds = (int, float) if name in _NUMBERS else (int,)
-    if not isinstance(value, kinds) or isinstance(value, bool) or not 0 < value < math.inf:
-        raise ValueError(f"{source}: key {family.names.get(name, name)!r} should be a positive "
-                         f"number, it is {'missing' if name not in config else repr(value)}.")
+    is_number = isinstance(value, int | float if kind is float else int)
+    if not is_number or isinstance(value, bool) or not 0 < value < math.inf:
+        raise ValueError(f"{name} should be a positive number, it is "
+                         f"{'missing' if value is None else repr(value)}.")
 
 
 def _derived(config: dict[str, Any], source: str) -> dict[str, Any]:
@@ -246,21 +268,21 @@ def _rope(config: dict[str, Any], source: str) -> dict[str, Any]:
     parameters = config.get("rope_parameters") or config.get("rope_scaling") or {}
     if not isinstance(parameters, dict):
         raise ValueError(f"{source}: rope_scaling should be an object, it is {parameters!r}.")
-    parameters = dict(parameters)
-    for name in ("factor", "original_max_position_embeddings"):
-        value = parameters.get(name)
-        if value is not None and not (isinstance(value, int | float) and 0 < value < math.inf):
-            raise ValueError(f"{source}: {name} of rope_scaling should be a positive number, it "
-                             f"is {value!r}.")
+    parameters = {name: value for name, value in parameters.items() if value is not None}
     if any(isinstance(value, dict) for value in parameters.values()):
         raise ValueError(f"{source}: rope_parameters that differ between layers are not supported.")
+    for name in _ROPE_NUMBERS:
+        if name in parameters:
+            _check_positive(f"{source}: {name} of rope_scaling", parameters[name], float)
+    for name in ("mscale", "mscale_all_dim"):
+        number(f"{source}: {name} of rope_scaling", parameters.get(name, 0))
     theta = parameters.pop("rope_theta", config.get("rope_theta"))
     fraction = parameters.pop("partial_rotary_factor", config.get("partial_rotary_factor", 1.0))
-    if not isinstance(fraction, int | float) or not 0 < fraction <= 1:
+    if not 0 < number(f"{source}: partial_rotary_factor", fraction) <= 1:
         raise ValueError(f"{source}: partial_rotary_factor should be above 0 and at most 1, it is "
                          f"{fraction!r}.")
     kind = parameters.pop("type", "default")
-    parameters.setdefault("rope_type", kind)
+    of_kind(f"{source}: rope_type", parameters.setdefault("rope_type", kind), str)
     return {"rope_theta": theta, "partial_rotary_factor": fraction,
             "rope_scaling": None if parameters["rope_type"] == "default" else parameters}
 
@@ -275,7 +297,9 @@ def _windows(config: dict[str, Any], source: str) -> dict[str, Any]:
         first = config.get("max_window_layers", 0)
         kinds = ["sliding_attention" if i >= first else "full_attention"
                  for i in range(num_layers)]
-    if not isinstance(kinds, list) or len(kinds) != num_layers:
-        raise ValueError(f"{source}: layer_types should list {num_layers} layers, it is {kinds!r}.")
+    if (not isinstance(kinds, list) or len(kinds) != num_layers
+            or any(kind not in _LAYER_TYPES for kind in kinds)):
+        raise ValueError(f"{source}: layer_types should list {num_layers} layers, each "
+                         f"{' or '.join(_LAYER_TYPES)}, it is {kinds!r}.")
     windows = [window if kind == "sliding_attention" else None for kind in kinds]
     return {"layer_windows": windows, "sliding_window": window if all(windows) else None}

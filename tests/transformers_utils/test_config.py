@@ -4,7 +4,10 @@ import json
 
 import pytest
 
+from minivllm.model_executor.models.llama import LlamaForCausalLM
 from minivllm.transformers_utils.config import (
+    FAMILIES,
+    Family,
     get_config,
     get_generation_config,
     normalize_config,
@@ -98,6 +101,7 @@ def test_values_that_contradict_each_other(extra, message):
 
 @pytest.mark.parametrize(("values", "message"), [
     (GPT2 | {"scale_attn_by_inverse_layer_idx": True}, "inverse_layer_idx must be False"),
+    (GPT2 | {"scale_attn_weights": None}, "scale_attn_weights must be True, False is not"),
     (LLAMA | {"hidden_act": "gelu"}, "hidden_act must be silu, gelu is not supported")])
 def test_switches_that_are_not_supported(values, message):
     with pytest.raises(ValueError, match=message):
@@ -136,6 +140,17 @@ def test_generation_config_is_optional(tmp_path):
     ({"rope_scaling": {"rope_type": "linear", "factor": "2"}}, "factor of rope_scaling"),
     ({"partial_rotary_factor": 3}, "partial_rotary_factor should be above 0 and at most 1"),
     ({"layer_types": ["full_attention"]}, "layer_types should list 2 layers"),
+    ({"layer_types": ["full_attention", "linear"]}, "layer_types .* full_attention or sliding"),
+    ({"rope_theta": None}, "'rope_theta' should be a positive number, it is missing"),
+    ({"rope_parameters": {"rope_theta": "x"}}, "rope_theta of rope_scaling .* it is 'x'"),
+    ({"rope_scaling": {"rope_type": "linear", "factor": True}}, "factor .* it is True"),
+    ({"rope_scaling": {"rope_type": "yarn", "factor": 2.0, "beta_fast": "x"}}, "beta_fast .* 'x'"),
+    ({"rope_scaling": {"rope_type": "yarn", "factor": 2.0, "mscale": "x"}}, "mscale .* got 'x'"),
+    ({"rope_scaling": {"rope_type": "llama3", "low_freq_factor": -1}}, "low_freq_factor .* -1"),
+    ({"rope_scaling": {"rope_type": ["yarn"]}}, r"rope_type must be a str, got \['yarn'\]"),
+    ({"partial_rotary_factor": True}, "partial_rotary_factor must be a number, got True"),
+    ({"tie_word_embeddings": "false"}, "'tie_word_embeddings' must be True or False, got 'false'"),
+    ({"hidden_act": None}, "'hidden_act' must be a str, got None"),
     ({"architectures": 7}, "architectures should be a list of names, it is 7"),
     ({"architectures": [7]}, r"architectures should be a list of names, it is \[7\]"),
 ])
@@ -144,9 +159,42 @@ def test_values_of_the_wrong_kind_are_named(extra, says):
         normalize_config(LLAMA | extra)
 
 
+@pytest.mark.parametrize(("values", "says"), [
+    (GPT2 | {"layer_norm_epsilon": "x"}, "'layer_norm_epsilon' should be .*, it is 'x'"),
+    (GPT2 | {"activation_function": 7}, "'activation_function' must be a str, got 7"),
+    (QWEN2 | {"max_window_layers": "1"}, "'max_window_layers' must be a whole number, got '1'"),
+    (QWEN2 | {"use_sliding_window": 1}, "'use_sliding_window' must be True or False, got 1")])
+def test_values_must_be_of_the_kind_of_their_defaults(values, says):
+    with pytest.raises(ValueError, match=says):
+        normalize_config(values)
+
+
 def test_a_switch_that_is_null_is_off():
     config = normalize_config(LLAMA | {"attention_bias": None, "tie_word_embeddings": None})
     assert config.attention_bias is False and config.tie_word_embeddings is False
+    config = normalize_config(GPT2 | {"add_cross_attention": None})  # supported if off
+    assert config.add_cross_attention is False
+
+
+def test_a_scaling_without_its_factor_is_named_when_the_model_is_made():
+    config = normalize_config(LLAMA | {"rope_scaling": {"rope_type": "linear", "factor": None}})
+    assert config.max_model_len == 2048
+    with pytest.raises(ValueError, match="'linear' in config.json needs 'factor'"):
+        LlamaForCausalLM(config)
+
+
+def test_a_fixed_value_goes_by_our_name_and_may_be_one_of_several(monkeypatch):
+    family = Family(names={"hidden_act": "activation_function"},
+                    defaults={"hidden_act": "gelu"},
+                    fixed={"hidden_act": ("gelu", "gelu_pytorch_tanh")})
+    monkeypatch.setitem(FAMILIES, "SomeForCausalLM", family)
+    values = LLAMA | {"architectures": ["SomeForCausalLM"], "max_position_embeddings": 64}
+    assert normalize_config(values).hidden_act == "gelu"
+    config = normalize_config(values | {"activation_function": "gelu_pytorch_tanh"})
+    assert config.hidden_act == "gelu_pytorch_tanh"
+    with pytest.raises(ValueError, match="activation_function must be gelu or gelu_pytorch_tanh, "
+                                         "relu is not supported"):
+        normalize_config(values | {"activation_function": "relu"})
 
 
 @pytest.mark.parametrize("eos_token_id", [1.5, "2", [1, None], [[1]], True, {}])
