@@ -1,14 +1,24 @@
-"""The parts of pages that are made from the code: the command line reference, the line counts."""
+"""The parts of pages that are made from the code: commands, line counts, calls of layers."""
 
 import argparse
 import importlib
+import inspect
 import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from minivllm.attention.layer import Attention
 from minivllm.cli import COMMANDS
+from minivllm.model_executor.layers import linear
+from minivllm.model_executor.layers.activation import get_act_fn
+from minivllm.model_executor.layers.layernorm import LayerNorm, RMSNorm
+from minivllm.model_executor.layers.rotary_embedding import get_rope
+from minivllm.model_executor.layers.vocab_parallel_embedding import (
+    ParallelLMHead,
+    VocabParallelEmbedding,
+)
 from tests.docs.code_lines import code_lines
 from tests.docs.quoting import ROOT
 
@@ -133,6 +143,25 @@ def vllm_lines(stop: Stop) -> int:
     return sum(read_json(VLLM_LINES)[path] for path in stop["vllm"])
 
 
+# What a model is made of.
+LAYERS: list[Callable[..., Any]] = [
+    linear.QKVParallelLinear, linear.MergedColumnParallelLinear, linear.ColumnParallelLinear,
+    linear.RowParallelLinear, RMSNorm, LayerNorm, get_act_fn, get_rope, Attention,
+    VocabParallelEmbedding, ParallelLMHead]
+
+
+def layers() -> str:
+    """Return a table of layers as they are called, by the file that they are in."""
+    files: dict[str, list[str]] = {}
+    for layer in LAYERS:
+        path = layer.__module__.removeprefix("minivllm.").replace(".", "/") + ".py"
+        arguments = ", ".join(str(parameter.replace(annotation=parameter.empty))
+                              for parameter in inspect.signature(layer).parameters.values())
+        files.setdefault(path, []).append(f"`{layer.__name__}({arguments})`")
+    rows = [f"| `{path}` | {'<br>'.join(calls)} |" for path, calls in files.items()]
+    return "\n".join(["| in `minivllm/` | |", "|---|---|", *rows])
+
+
 def read_json(path: Path) -> Any:
     """Return what a JSON file holds."""
     return json.loads(path.read_text(encoding="utf-8"))
@@ -140,6 +169,7 @@ def read_json(path: Path) -> Any:
 
 SECTIONS: dict[str, Callable[[], str]] = {
     "cli_reference": cli_reference,
+    "layers": layers,
     "reading_order": reading_order,
     "reading_order_sum": reading_order_sum,
     "reading_order_sum_zh": reading_order_sum_zh,
