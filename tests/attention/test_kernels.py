@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from minivllm.attention.backends import numba_backend
 from minivllm.attention.backends.numba_backend import NumbaAttentionBackend
+from minivllm.attention.backends.numpy_backend import NumpyAttentionBackend
 from minivllm.attention.ops import paged_attn
 from tests.attention.batches import dense, make_batch, run
 
@@ -63,18 +65,40 @@ def test_a_forked_child_makes_its_own_threads():
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
-def test_any_number_of_threads_gives_the_same_numbers():
-    """Threads share tiles out, they do not split sums."""
-    batch = make_batch(6, 3, 16, 8, query_lens=[70, 1, 33], context_lens=[10, 50, 0])
-    _, cache = run(NumbaAttentionBackend, batch)
-    metadata, results = batch.metadata, []
+def results_by_num_threads(share, batch, *args):
+    """Call a backend's function for each thread of 1, 2 and 5, one after the other."""
     for num_threads in (1, 2, 5):
         out = np.full_like(batch.query, np.nan)
         for thread in range(num_threads):
-            paged_attn.attention(thread, num_threads, batch.query, cache, metadata.block_tables,
-                                 metadata.context_lens, metadata.query_start_loc,
-                                 np.float32(batch.scale), 1 << 30, out)
-        results.append(out)
-    np.testing.assert_allclose(results[0], dense(batch), atol=1e-5)
-    np.testing.assert_array_equal(results[0], results[1])
-    np.testing.assert_array_equal(results[0], results[2])
+            share(thread, num_threads, batch.query, *args, out)
+        yield out
+
+
+def test_any_number_of_threads_gives_the_same_numbers_in_prefill():
+    """Threads share tiles out, they do not split sums."""
+    batch = make_batch(6, 3, 16, 8, query_lens=[270, 1, 33], context_lens=[10, 50, 0])
+    _, cache = run(NumbaAttentionBackend, batch)
+    one, two, five = results_by_num_threads(numba_backend.prefill_share, batch, cache,
+                                            batch.metadata, batch.scale, 1 << 30)
+    np.testing.assert_allclose(one, dense(batch), atol=1e-5)
+    np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(one, five)
+
+
+def test_any_number_of_threads_gives_the_same_numbers_in_decode():
+    batch = make_batch(6, 3, 16, 8, query_lens=[1, 1, 1], context_lens=[10, 250, 0])
+    _, cache = run(NumbaAttentionBackend, batch)
+    one, two, five = results_by_num_threads(
+        paged_attn.paged_attention, batch, cache, batch.metadata.block_tables,
+        batch.metadata.seq_lens, np.float32(batch.scale), 1 << 30)
+    np.testing.assert_allclose(one, dense(batch), atol=1e-5)
+    np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(one, five)
+
+
+def test_a_tile_of_a_window_reads_only_what_it_sees():
+    """Blocks that no query of the tile sees may be anything."""
+    batch = make_batch(2, 1, 8, 4, query_lens=[3], context_lens=[200], window=9)
+    batch.kv_cache[:, batch.metadata.block_tables[0, :47]] = np.nan  # tokens 0 to 187
+    for backend in (NumpyAttentionBackend, NumbaAttentionBackend):
+        np.testing.assert_allclose(run(backend, batch)[0], dense(batch), atol=1e-5)

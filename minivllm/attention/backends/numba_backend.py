@@ -12,13 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minivllm.attention.backends.abstract import AttentionBackend, AttentionMetadata
+from minivllm.attention.backends.numpy_backend import gather
 from minivllm.attention.ops import layers
 from minivllm.attention.ops.jit import is_compiled
-from minivllm.attention.ops.paged_attn import attention, reshape_and_cache
+from minivllm.attention.ops.paged_attn import paged_attention, reshape_and_cache, weigh
 from minivllm.attention.ops.waiting import wait_awake
 from minivllm.threads import share, wait_awake_with
 
 _EVERYTHING = 1 << 30  # a window that hides nothing
+
+# Rows of scores in a tile of a prefill: with so many BLAS is fast, and the tile stays in the cache.
+_ROWS_AT_ONCE = 192
 
 
 class NumbaAttentionBackend(AttentionBackend):
@@ -27,7 +31,7 @@ class NumbaAttentionBackend(AttentionBackend):
     @staticmethod
     def warm_up() -> None:
         """Compile the kernels, or load them from the cache, by a batch of one token."""
-        kernels = [attention, reshape_and_cache, layers.linear, layers.rms_norm,
+        kernels = [paged_attention, weigh, reshape_and_cache, layers.linear, layers.rms_norm,
                    layers.silu_and_mul, layers.rotary_embedding, wait_awake]
         if not all(is_compiled(kernel) for kernel in kernels):
             print("Compiling kernels, which takes some seconds the first time.", file=sys.stderr)
@@ -44,6 +48,7 @@ class NumbaAttentionBackend(AttentionBackend):
         NumbaAttentionBackend.reshape_and_cache(token, token, kv_cache, np.zeros(1, np.int64))
         NumbaAttentionBackend.paged_attention(token, kv_cache, np.zeros((1, 1), np.int32),
                                               np.ones(1, np.int32), 1.0, None, token)
+        weigh(row, 1, 0, 0, _EVERYTHING, np.ones((1, 1), np.float32)[:, 0])
 
     @staticmethod
     def get_layer_kernels() -> ModuleType:
@@ -64,10 +69,9 @@ class NumbaAttentionBackend(AttentionBackend):
                           metadata: AttentionMetadata, scale: float,
                           sliding_window: int | None, out: NDArray[np.float32]) -> None:
         """Attend from each prefill's new tokens."""
-        num_prefills = metadata.num_prefills
-        _attend(query, kv_cache, metadata.block_tables[:num_prefills],
-                metadata.context_lens[:num_prefills], metadata.query_start_loc, scale,
-                sliding_window, out)
+        longest = metadata.block_tables.shape[1] * kv_cache.shape[3]
+        share(query.size * longest, prefill_share, query, kv_cache, metadata, scale,
+              sliding_window or _EVERYTHING, out)
 
     @staticmethod
     def paged_attention(query: NDArray[np.float32], kv_cache: NDArray[np.float32],
@@ -75,15 +79,54 @@ class NumbaAttentionBackend(AttentionBackend):
                         scale: float, sliding_window: int | None,
                         out: NDArray[np.float32]) -> None:
         """Attend from the last token of each sequence."""
-        query_start_loc = np.arange(len(seq_lens) + 1, dtype=np.int32)
-        _attend(query, kv_cache, block_tables, seq_lens - 1, query_start_loc, scale,
-                sliding_window, out)
+        longest = block_tables.shape[1] * kv_cache.shape[3]
+        share(query.size * longest, paged_attention, np.ascontiguousarray(query), kv_cache,
+              block_tables, seq_lens, np.float32(scale), sliding_window or _EVERYTHING, out)
 
 
-def _attend(query: NDArray[np.float32], kv_cache: NDArray[np.float32],
-            block_tables: NDArray[np.int32], context_lens: NDArray[np.int32],
-            query_start_loc: NDArray[np.int32], scale: float, sliding_window: int | None,
-            out: NDArray[np.float32]) -> None:
-    longest = block_tables.shape[1] * kv_cache.shape[3]
-    share(query.size * longest, attention, np.ascontiguousarray(query), kv_cache, block_tables,
-          context_lens, query_start_loc, np.float32(scale), sliding_window or _EVERYTHING, out)
+def prefill_share(thread: int, num_threads: int, query: NDArray[np.float32],
+                   kv_cache: NDArray[np.float32], metadata: AttentionMetadata, scale: float,
+                   window: int, out: NDArray[np.float32]) -> None:
+    """Attend from every `num_threads`-th tile of queries: some tokens with the heads of a group."""
+    num_kv_heads = kv_cache.shape[2]
+    group = query.shape[1] // num_kv_heads
+    tokens_at_once = max(1, _ROWS_AT_ONCE // group)
+    tile = 0
+    for i in range(metadata.num_prefills):
+        first_row, last_row = metadata.query_start_loc[i:i + 2]
+        offset = metadata.context_lens[i] - first_row  # from row to position in the sequence
+        start = max(0, first_row + offset + 1 - window)
+        keys, values = gather(kv_cache, metadata.block_tables[i], start, last_row + offset)
+        for row in range(first_row, last_row, tokens_at_once):
+            rows = slice(row, min(row + tokens_at_once, last_row))
+            seen = slice(max(start, row + offset + 1 - window) - start, rows.stop + offset - start)
+            for kv_head in range(num_kv_heads):
+                tile += 1
+                if tile % num_threads == thread:
+                    heads = slice(kv_head * group, (kv_head + 1) * group)
+                    out[rows, heads] = _attend(
+                        query[rows, heads] * np.float32(scale), row + offset, start + seen.start,
+                        keys[kv_head, seen], values[kv_head, seen], window)
+
+
+def _attend(query: NDArray[np.float32], position: int, start: int, keys: NDArray[np.float32],
+            values: NDArray[np.float32], window: int) -> NDArray[np.float32]:
+    """Attend from consecutive tokens, the first at `position`, to keys, the first at `start`.
+
+    Parameters
+    ----------
+    query : (num_queries, group, head_size) float32
+        Scaled.
+    keys, values : (num_keys, head_size) float32
+
+    Returns
+    -------
+    (num_queries, group, head_size) float32
+    """
+    rows = query.reshape(-1, query.shape[2])  # (num_queries * group, head_size)
+    weights = rows @ keys.T  # (num_queries * group, num_keys)
+    totals = np.empty((len(rows), 1), np.float32)
+    weigh(weights, query.shape[1], position, start, window, totals[:, 0])
+    means: NDArray[np.float32] = weights @ values  # (num_queries * group, head_size)
+    means /= totals
+    return means.reshape(query.shape)

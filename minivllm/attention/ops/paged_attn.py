@@ -1,12 +1,13 @@
 """Kernels of paged attention (mirrors ``vllm/attention/ops/paged_attn.py`` and ``csrc/attention``).
 
-Loops that compute what `minivllm.attention.backends.numpy_backend` defines.  Where that gathers a
-whole context and all its scores, these take a few tokens at a time and keep, for each query, the
-highest score so far and the sum of the exponentials (Milakov and Gimelshein, 2018; FlashAttention,
-2022).  A decode is a prefill of one token.
+Loops that compute what `minivllm.attention.backends.numpy_backend` defines.  In a decode the work
+is to read keys and values: `paged_attention` reads each once, where it lies, some tokens at a time,
+and keeps for each query the highest score so far and the sum of the exponentials (Milakov and
+Gimelshein, 2018; FlashAttention, 2022).  In a prefill the work is two matrix products, which BLAS
+computes; `weigh` is what is between them.
 
 In all loops ``t`` counts tokens, ``d`` places in a head, and ``r`` rows: a row is the query of one
-token and one query head; all rows of a tile share a key head, whose blocks they read together.
+token and one query head; all rows share a key head, whose keys and values they read together.
 """
 
 import math
@@ -19,9 +20,8 @@ from minivllm.attention.ops.jit import EXACT, REORDERED, jit
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]
 
-# Tokens of a prefill that are attended from, and blocks' tokens attended to, at a time: so many
-# that queries, keys, values and scores stay in the fast caches.
-QUERY_TILE = 32
+# Tokens that a decode attends to at a time: so many that their keys, values and scores stay in the
+# fast caches.
 KEY_TILE = 128
 
 
@@ -154,40 +154,36 @@ def add_values(weights: Floats, column: int, values: Floats, num_values: int,
 
 
 @jit(REORDERED)
-def attend(rows: Floats, position: int, group: int, kv_cache: Floats, block_table: Ints,
-           kv_head: int, window: int) -> Floats:
-    """Return the weighted mean of values for each row of a tile.
+def attend(rows: Floats, seq_len: int, kv_cache: Floats, block_table: Ints, kv_head: int,
+           window: int) -> Floats:
+    """Return the weighted mean of values for each row; each sees the last `window` tokens.
 
     Parameters
     ----------
-    rows : (num_tokens * group, head_size) float32
-        Scaled queries: `group` rows for each token.
-    position : int
-        Of the first token in its sequence.
+    rows : (group, head_size) float32
+        Scaled queries of one token.
     """
     block_size = kv_cache.shape[3]
-    stop = position + len(rows) // group  # the last token sees keys before this one
-    last_block = (stop - 1) // block_size
+    last_block = (seq_len - 1) // block_size
     blocks_at_once = max(1, KEY_TILE // block_size)
     weights = np.empty((len(rows), blocks_at_once * block_size), np.float32)
     sums = np.zeros(rows.shape, np.float32)
     totals = np.zeros(len(rows), np.float32)
     highest = np.full(len(rows), np.float32(-np.inf))
-    for first in range(max(0, position + 1 - window) // block_size, last_block + 1,
-                       blocks_at_once):
+    for first in range(max(0, seq_len - window) // block_size, last_block + 1, blocks_at_once):
         blocks = range(first, min(first + blocks_at_once, last_block + 1))
         start = first * block_size  # the token whose key is in column 0 of weights
         for block in blocks:
             t = block * block_size
-            put_scores(rows, kv_cache[0, block_table[block], kv_head], min(block_size, stop - t),
+            put_scores(rows, kv_cache[0, block_table[block], kv_head], min(block_size, seq_len - t),
                        weights, t - start)
+        visible = seq_len - start
         for r in range(len(rows)):
-            visible = position + r // group + 1 - start
             exponentiate(weights[r], max(0, visible - window), visible, r, highest, totals, sums)
         for block in blocks:
             t = block * block_size
             add_values(weights, t - start, kv_cache[1, block_table[block], kv_head],
-                       min(block_size, stop - t), sums)
+                       min(block_size, seq_len - t), sums)
     for r in range(len(rows)):
         for d in range(rows.shape[1]):
             sums[r, d] /= totals[r]
@@ -195,44 +191,53 @@ def attend(rows: Floats, position: int, group: int, kv_cache: Floats, block_tabl
 
 
 @jit(REORDERED)
-def attention(thread: int, num_threads: int, query: Floats, kv_cache: Floats,
-              block_tables: Ints, context_lens: Ints, query_start_loc: Ints, scale: float,
-              window: int, out: Floats) -> None:
-    """Attend from the new tokens of each sequence to its context and, causally, to themselves.
+def paged_attention(thread: int, num_threads: int, query: Floats, kv_cache: Floats,
+                    block_tables: Ints, seq_lens: Ints, scale: float, window: int,
+                    out: Floats) -> None:
+    """Attend from the last token of each sequence.
 
-    Called on each thread of a pool; a thread takes every `num_threads`-th tile.  A tile is some
-    tokens of one sequence with the query heads of one key head.
+    Called on each thread of a pool; a thread takes every `num_threads`-th pair of a sequence and a
+    key head.
 
     Parameters
     ----------
     thread, num_threads : int
-    query, out : (num_tokens, num_heads, head_size) float32
+    query, out : (num_seqs, num_heads, head_size) float32
     kv_cache : (2, num_blocks, num_kv_heads, block_size, head_size) float32
     block_tables : (num_seqs, max_blocks) int32
-    context_lens : (num_seqs,) int32
-    query_start_loc : (num_seqs + 1,) int32
+    seq_lens : (num_seqs,) int32
     scale : float32
     window : int
         How many tokens a token sees, itself included.
     """
-    num_kv_heads, head_size = kv_cache.shape[2], kv_cache.shape[4]
+    num_kv_heads = kv_cache.shape[2]
     group = query.shape[1] // num_kv_heads
-    tile = 0
-    for seq in range(len(context_lens)):
-        for begin in range(query_start_loc[seq], query_start_loc[seq + 1], QUERY_TILE):
-            end = min(begin + QUERY_TILE, query_start_loc[seq + 1])
-            position = context_lens[seq] + begin - query_start_loc[seq]
-            for kv_head in range(num_kv_heads):
-                tile += 1
-                if tile % num_threads != thread:
-                    continue
-                rows = np.empty(((end - begin) * group, head_size), np.float32)
-                for r in range(len(rows)):
-                    for d in range(head_size):
-                        head = kv_head * group + r % group
-                        rows[r, d] = query[begin + r // group, head, d] * scale
-                means = attend(rows, position, group, kv_cache, block_tables[seq], kv_head, window)
-                for r in range(len(rows)):
-                    for d in range(head_size):
-                        head = kv_head * group + r % group
-                        out[begin + r // group, head, d] = means[r, d]
+    for pair in range(thread, len(seq_lens) * num_kv_heads, num_threads):
+        seq, kv_head = pair // num_kv_heads, pair % num_kv_heads
+        first, last = kv_head * group, (kv_head + 1) * group
+        out[seq, first:last] = attend(query[seq, first:last] * scale, seq_lens[seq], kv_cache,
+                                      block_tables[seq], kv_head, window)
+
+
+@jit(EXACT)
+def weigh(scores: Floats, group: int, position: int, start: int, window: int,
+          totals: Floats) -> None:
+    """Turn the scores of a prefill into weights, and put the sum of each row into `totals`.
+
+    Parameters
+    ----------
+    scores : (num_queries * group, num_keys) float32
+        `group` rows for each token; changed in place.
+    group : int
+    position, start : int
+        Of the first query and of the first key in their sequence.
+    window : int
+    totals : (num_queries * group,) float32
+    """
+    for r in range(len(scores)):
+        end = position + r // group + 1 - start  # keys before this one are not in the future
+        begin = max(0, end - window)
+        scores[r, :begin] = 0
+        scores[r, end:] = 0
+        visible = scores[r, begin:end]
+        totals[r] = exp_minus(visible, maximum(visible, np.float32(-np.inf)))
