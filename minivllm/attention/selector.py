@@ -33,11 +33,11 @@ def get_attn_backend(backend: str | type[AttentionBackend] | None,
         If Numba is named, but cannot be imported.
     """
     name = backend or envs.attention_backend() or "auto"
-    if not isinstance(name, str):
+    if isinstance(name, type) and issubclass(name, AttentionBackend):
         return name
     if name not in _NAMES:
         raise ValueError(f"attention backend {name!r} does not exist; choose from "
-                         f"{', '.join(_NAMES)}.")
+                         f"{', '.join(_NAMES)}, or pass a subclass of AttentionBackend.")
     if name == "auto" and model_config.get_hidden_size() <= _TINY_HIDDEN_SIZE:
         name = "numpy"
     if name == "numpy":

@@ -12,7 +12,7 @@ from minivllm.bench.sampler import time_sampler
 from minivllm.bench.scheduler import time_schedule_calls
 from minivllm.cli.options import add_model_option
 from minivllm.entrypoints.llm import LLM
-from minivllm.tracing.files import write_json
+from minivllm.tracing.files import check_can_write, write_json
 from minivllm.tracing.workload import read_workload
 from minivllm.transformers_utils.download import DEFAULT_MODEL
 
@@ -83,6 +83,8 @@ def _bench_sampler(arguments: argparse.Namespace) -> None:
 
 
 def _bench_run(arguments: argparse.Namespace) -> None:
+    if arguments.json:
+        check_can_write(arguments.json)
     report = run_case(arguments.case, arguments.model, arguments.runs, arguments.attention_backend,
                       lambda text: print(f"{text} ...", file=sys.stderr, flush=True))
     for line in report_lines(report):

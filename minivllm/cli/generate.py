@@ -17,6 +17,7 @@ from minivllm.cli.streaming import make_output_safe, print_stream, stream, was_r
 from minivllm.entrypoints.llm import LLM
 from minivllm.outputs import RequestOutput
 from minivllm.sampling_params import SamplingParams
+from minivllm.tracing.files import check_can_write
 from minivllm.tracing.record import record
 from minivllm.transformers_utils.download import DEFAULT_MODEL
 
@@ -44,6 +45,8 @@ def main(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
     params = sampling_params(args)
     prompts = [sys.stdin.read() if prompt == "-" else prompt for prompt in args.prompts]
+    if args.trace is not None:
+        check_can_write(args.trace)
     make_output_safe()
     llm = LLM(**engine_kwargs(args))
     if args.trace is None:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from minivllm.logger import without_warnings
 from minivllm.tracing.compare import check_trace, first_difference
-from minivllm.tracing.files import read_json, to_json, write_json
+from minivllm.tracing.files import check_can_write, read_json, to_json, write_json
 from minivllm.tracing.record import Recorder
 from minivllm.tracing.run import WorkloadRun
 from minivllm.tracing.summary import RequestSummary, RunSummary
@@ -62,11 +62,14 @@ def _run(arguments: argparse.Namespace) -> int:
         return _compare(workloads, arguments.expect)
     if arguments.trace is not None:
         return _record(workloads, arguments.trace)
-    for workload in workloads:
-        if arguments.trace_dir is None:
+    if arguments.trace_dir is None:
+        for workload in workloads:
             _show(workload)
-        else:
-            _write(_trace(workload), arguments.trace_dir)
+        return 0
+    if arguments.trace_dir != "-":
+        Path(arguments.trace_dir).mkdir(parents=True, exist_ok=True)
+    for workload in workloads:
+        _write(_trace(workload), arguments.trace_dir)
     return 0
 
 
@@ -119,6 +122,7 @@ def _record(workloads: list[Workload], path: str) -> int:
     """Write a trace from which pictures can be drawn."""
     if len(workloads) != 1:
         raise ValueError(f"--trace records one workload, got {len(workloads)}.")
+    check_can_write(path)
     run = WorkloadRun(workloads[0])
     recorder = Recorder(run.engine)
     run.engine.observers.append(recorder)
@@ -140,7 +144,6 @@ def _write(trace: dict[str, Any], trace_dir: str) -> None:
     if trace_dir == "-":
         sys.stdout.write(to_json(trace))
         return
-    Path(trace_dir).mkdir(parents=True, exist_ok=True)
     write_json(Path(trace_dir, f"{trace['workload']}.trace.json"), trace)
 
 

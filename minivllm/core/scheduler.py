@@ -64,6 +64,9 @@ class Scheduler(RequestQueues):
                  block_manager: type[BlockSpaceManager] | None = None,
                  clock: Callable[[], float] = time.time) -> None:
         manager_class = block_manager or get_block_space_manager_class(scheduler_config)
+        if not (isinstance(manager_class, type) and issubclass(manager_class, BlockSpaceManager)):
+            raise ValueError("block_manager must be a subclass of BlockSpaceManager, "
+                             f"got {block_manager!r}.")
         super().__init__(manager_class(
             block_size=cache_config.block_size,
             num_gpu_blocks=cache_config.num_gpu_blocks or 0,

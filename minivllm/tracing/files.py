@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,15 @@ def write_json(path: str | Path, value: Any) -> None:
     data = to_json(value).encode()
     # No time stamp in it.
     path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+
+
+def check_can_write(path: str | Path) -> None:
+    """Raise an OSError if a file cannot be written there: now, not after the work."""
+    directory = Path(path).absolute().parent
+    if not directory.is_dir():
+        raise FileNotFoundError(f"{path}: there is no directory {directory}.")
+    if not os.access(directory, os.W_OK) or Path(path).is_dir():
+        raise PermissionError(f"{path}: cannot be written.")
 
 
 def to_json(value: Any) -> str:

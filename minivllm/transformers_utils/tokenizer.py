@@ -53,7 +53,7 @@ class Tokenizer:
         self._length = tokenizer.get_vocab_size(with_added_tokens=True)
         self.special_tokens = {name: _token_text(config[name]) for name in SPECIAL_TOKENS
                                if config.get(name)}
-        additional = [_token_text(token) for token in config.get("additional_special_tokens") or []]
+        additional = [_token_text(token) for token in _list(config, "additional_special_tokens")]
         self.all_special_tokens = list(dict.fromkeys([*self.special_tokens.values(), *additional]))
         self.all_special_ids = {token_id for token in self.all_special_tokens
                                 if (token_id := tokenizer.token_to_id(token)) is not None}
@@ -218,8 +218,22 @@ def _token_text(token: str | Mapping[str, Any]) -> str:
     return text
 
 
+def _list(config: Mapping[str, Any], name: str) -> list[Any]:
+    value = config.get(name) or []
+    if not isinstance(value, list):
+        raise ValueError(f"tokenizer_config.json: {name} should be a list, it is {value!r}.")
+    return value
+
+
 def _default_template(template: Any) -> str | None:
     """Return the chat template; of several named ones the one called ``default``."""
     if isinstance(template, list):
+        if not all(isinstance(entry, Mapping) and {"name", "template"} <= entry.keys()
+                   for entry in template):
+            raise ValueError("tokenizer_config.json: each of several chat templates should be an "
+                             "object with 'name' and 'template'.")
         template = {entry["name"]: entry["template"] for entry in template}.get("default")
-    return None if template is None else str(template)
+    if not isinstance(template, str | None):
+        raise ValueError(f"tokenizer_config.json: chat_template should be a text, it is "
+                         f"{template!r}.")
+    return template

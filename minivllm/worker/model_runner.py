@@ -16,7 +16,7 @@ from minivllm.model_executor.custom_op import use_kernels
 from minivllm.model_executor.model_loader import get_model
 from minivllm.model_executor.sampling_metadata import SamplingMetadata
 from minivllm.sequence import SequenceData, SequenceGroupMetadata, SequenceGroupOutput
-from minivllm.threads import limit_blas_threads
+from minivllm.threads import get_pool, limit_blas_threads
 from minivllm.utils import InternalError, cdiv, keep_freed_memory
 
 
@@ -113,6 +113,7 @@ class ModelRunner:
         """Read the weights, or share those of a `model` that is loaded already."""
         limit_blas_threads()
         keep_freed_memory()
+        get_pool()  # says now if there is a bad number of threads
         self.model = get_model(self.model_config) if model is None else model
         use_kernels(self.model, self.attn_backend.get_layer_kernels())
 

@@ -53,6 +53,12 @@ def test_an_unknown_name_lists_the_known(monkeypatch, source):
         get_attn_backend("flash" if source == "argument" else None, model_config(64))
 
 
+@pytest.mark.parametrize("backend", [5, int, NumpyAttentionBackend()])
+def test_what_is_no_backend(backend):
+    with pytest.raises(ValueError, match="or pass a subclass of AttentionBackend"):
+        get_attn_backend(backend, model_config(64))
+
+
 def test_without_numba_auto_falls_back_with_a_warning(monkeypatch, caplog):
     monkeypatch.setitem(sys.modules, "minivllm.attention.backends.numba_backend", None)
     with caplog.at_level(logging.WARNING, logger="minivllm"):

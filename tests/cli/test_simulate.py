@@ -1,12 +1,13 @@
 """``minivllm simulate`` and ``minivllm bench scheduler``, from arguments to exit code."""
 
 import json
+import os
 import subprocess
 import sys
 
 import pytest
 
-from minivllm.cli import main
+from minivllm.cli import main, simulate
 from minivllm.tracing.files import read_json, write_json
 from minivllm.workloads import poisson
 from tests.schedule import golden
@@ -102,3 +103,11 @@ def test_python_m_minivllm_is_the_same_command():
     run = subprocess.run([sys.executable, "-m", "minivllm", "simulate", str(WORKLOAD), "--expect",
                           str(TRACE)], capture_output=True, text=True, check=False)
     assert (run.returncode, "equal" in run.stdout) == (0, True), run.stderr
+
+
+@pytest.mark.parametrize("option", ["--trace", "--trace-dir"])
+def test_a_place_where_nothing_can_be_written_is_noticed_before_the_run(option, capsys,
+                                                                        monkeypatch):
+    monkeypatch.setattr(simulate, "_go", lambda run: pytest.fail("it ran"))
+    assert main(["simulate", str(WORKLOAD), option, f"{os.devnull}/there"]) == 2
+    assert os.devnull in capsys.readouterr().err

@@ -1,6 +1,9 @@
 """`LLM`: whole batches in, outputs in order out, and nothing left behind."""
 
+import os
 import signal
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -285,3 +288,16 @@ def test_a_step_whose_chunks_are_all_cached_computes_nothing(tiny_dir, name) -> 
     first, again = (llm.generate({"prompt_token_ids": list(range(5, 20))}, GREEDY, use_tqdm=False)
                     for _ in range(2))
     assert again[0].outputs[0].token_ids == first[0].outputs[0].token_ids
+
+
+def test_what_is_no_block_manager():
+    for block_manager in (5, int):
+        with pytest.raises(ValueError, match="must be a subclass of BlockSpaceManager, got"):
+            LLM(block_manager=block_manager)
+
+
+def test_a_bad_number_of_threads_is_noticed_when_the_model_is_loaded():
+    result = subprocess.run([sys.executable, "-c", "from minivllm import LLM; LLM()"], text=True,
+                            env=os.environ | {"MINIVLLM_NUM_THREADS": "many"}, timeout=60,
+                            capture_output=True, check=False)
+    assert "ValueError: MINIVLLM_NUM_THREADS must be a positive number" in result.stderr

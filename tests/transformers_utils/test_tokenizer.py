@@ -101,6 +101,16 @@ def test_special_tokens_in_every_form_that_configs_use(tmp_path):
     assert tokenizer.eos_token_id is None
 
 
+@pytest.mark.parametrize(("settings", "message"), [
+    ({"additional_special_tokens": 5}, "additional_special_tokens should be a list, it is 5"),
+    ({"chat_template": [5]}, "each of several chat templates should be an object"),
+    ({"chat_template": 5}, "chat_template should be a text, it is 5"),
+    ({"bos_token": 5}, "names the special token 5")])
+def test_settings_of_the_wrong_kind(tmp_path, settings, message):
+    with pytest.raises(ValueError, match=message):
+        get_tokenizer(copy_tokenizer(tmp_path, **settings))
+
+
 def test_special_tokens_map_of_older_models(tmp_path):
     directory = copy_tokenizer(tmp_path)
     (directory / "tokenizer_config.json").unlink()
