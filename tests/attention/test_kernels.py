@@ -12,7 +12,7 @@ import pytest
 from minivllm.attention.backends import numba_backend
 from minivllm.attention.backends.numba_backend import NumbaAttentionBackend
 from minivllm.attention.backends.numpy_backend import NumpyAttentionBackend
-from minivllm.attention.ops import paged_attn
+from minivllm.attention.ops import memory, paged_attn
 from tests.attention.batches import dense, make_batch, run
 
 ROOT = Path(__file__).parent.parent.parent
@@ -102,3 +102,10 @@ def test_a_tile_of_a_window_reads_only_what_it_sees():
     batch.kv_cache[:, batch.metadata.block_tables[0, :47]] = np.nan  # tokens 0 to 187
     for backend in (NumpyAttentionBackend, NumbaAttentionBackend):
         np.testing.assert_allclose(run(backend, batch)[0], dense(batch), atol=1e-5)
+
+
+def test_reading_ahead_is_in_the_machine_code():
+    """It changes no number, so nothing else would miss it."""
+    run(NumbaAttentionBackend, make_batch(2, 1, 8, 4, query_lens=[1], context_lens=[9]))
+    memory.fetch(np.zeros((4, 8), np.float32))
+    assert "prefetch" in next(iter(memory.fetch.inspect_asm().values()))

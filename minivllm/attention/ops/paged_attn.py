@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minivllm.attention.ops.jit import EXACT, REORDERED, jit
+from minivllm.attention.ops.memory import fetch
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]
@@ -174,6 +175,7 @@ def attend(rows: Floats, seq_len: int, kv_cache: Floats, block_table: Ints, kv_h
         blocks = range(first, min(first + blocks_at_once, last_block + 1))
         start = first * block_size  # the token whose key is in column 0 of weights
         for block in blocks:
+            fetch(kv_cache[0, block_table[min(block + 1, last_block)], kv_head])
             t = block * block_size
             put_scores(rows, kv_cache[0, block_table[block], kv_head], min(block_size, seq_len - t),
                        weights, t - start)
@@ -181,6 +183,7 @@ def attend(rows: Floats, seq_len: int, kv_cache: Floats, block_table: Ints, kv_h
         for r in range(len(rows)):
             exponentiate(weights[r], max(0, visible - window), visible, r, highest, totals, sums)
         for block in blocks:
+            fetch(kv_cache[1, block_table[min(block + 1, last_block)], kv_head])
             t = block * block_size
             add_values(weights, t - start, kv_cache[1, block_table[block], kv_head],
                        min(block_size, seq_len - t), sums)
