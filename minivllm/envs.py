@@ -36,10 +36,16 @@ def cache_dir() -> Path:
     """Return where downloaded models go: ``MINIVLLM_CACHE``, else the platform's cache folder."""
     if value := os.environ.get("MINIVLLM_CACHE"):
         return Path(value)
+    try:
+        return _platform_cache_dir() / "minivllm"
+    except RuntimeError:  # neither HOME nor an account
+        raise ValueError("there is no home directory to look for downloaded models in: set "
+                         "MINIVLLM_CACHE to a directory of yours.") from None
+
+
+def _platform_cache_dir() -> Path:
     if sys.platform == "win32":
-        root = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        root = Path.home() / "Library" / "Caches"
-    else:
-        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return root / "minivllm"
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

@@ -62,6 +62,7 @@ def test_callers_on_several_threads_do_not_mix():
     assert results == {i: [[0, 1]] * 50 for i in range(4)}
 
 
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_child_makes_its_own_pool():
     parent = get_pool()

@@ -61,8 +61,9 @@ def start(args: argparse.Namespace) -> int:
     exercise = runner.find(args.number)
     directory = _directory(args, exercise)
     runner.start(exercise, directory)
+    where = f" {args.directory}" if args.directory else ""
     print(f"Read {directory / 'README.md'}, complete {directory / STUB}, then: "
-          f"minivllm exercises check {exercise.number}")
+          f"minivllm exercises check {exercise.number}{where}")
     return 0
 
 

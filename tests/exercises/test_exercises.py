@@ -178,3 +178,12 @@ def test_stubs_are_subclasses_of_the_real_classes():
         stub = runner.load_class(exercise, exercise.folder / runner.STUB)
         assert stub.__mro__[1].__module__.startswith("minivllm.")
         assert inspect.getdoc(stub)
+
+
+def test_a_folder_of_the_learners_choice_is_in_the_next_command(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["exercises", "start", "1", "mine"]) == 0
+    assert capsys.readouterr().out.endswith("minivllm exercises check 01 mine\n")
+    assert main(["exercises", "check", "1"]) == 2
+    assert "name its folder: minivllm exercises check 01 DIR" in capsys.readouterr().err
+    assert main(["exercises", "check", "1", "mine"]) == 1

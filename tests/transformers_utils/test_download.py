@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import zipfile
+from pathlib import Path
 
 import filelock
 import huggingface_hub
@@ -270,6 +271,22 @@ def test_nothing_is_written_outside_the_cache_directory(tiny_wheel, cache, tmp_p
     monkeypatch.chdir(places[2])
     resolve_model(download_model("tinymodel"))
     assert [list(place.rglob("*")) for place in places] == [[], [], []]
+
+
+def test_without_a_home_directory_paths_work_and_names_say_what_to_do(monkeypatch, capsys):
+    """As for a user id without an account, in a container."""
+    def no_home(*args):
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("MINIVLLM_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
+    monkeypatch.setattr(Path, "expanduser", no_home)
+    assert resolve_model(TINY / "llama-mha") == TINY / "llama-mha"
+    assert resolve_model("tiny").is_dir()
+    for arguments in (["models"], ["download", "smollm2"], ["generate", "-m", "smollm2", "Hello"]):
+        assert cli.main(arguments) == 2
+        assert "set MINIVLLM_CACHE to a directory of yours" in capsys.readouterr().err
 
 
 # From the hub.

@@ -34,7 +34,7 @@ class NumbaAttentionBackend(AttentionBackend):
         kernels = [paged_attention, weigh, reshape_and_cache, layers.linear, layers.rms_norm,
                    layers.silu_and_mul, layers.rotary_embedding, wait_awake]
         if not all(is_compiled(kernel) for kernel in kernels):
-            print("Compiling kernels, which takes some seconds the first time.", file=sys.stderr)
+            print("Compiling kernels, which takes ten to twenty seconds ...", file=sys.stderr)
         token = np.ones((1, 1, 1), np.float32)
         row = np.ones((1, 2), np.float32)
         if not numba.config.DISABLE_JIT:

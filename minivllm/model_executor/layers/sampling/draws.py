@@ -26,10 +26,12 @@ def softmax(logits: Logits) -> tuple[Probs, Logprobs]:
     probs, logprobs : (num_rows, vocab_size) float32
     """
     shifted = shift_to_zero(logits)
-    probs: Probs = np.exp(shifted)
+    # What is cut off, most of a row as a rule, needs no exponential: it stays 0.
+    probs: Probs = np.exp(shifted, out=np.zeros_like(shifted), where=shifted > -np.inf)
     total = probs.sum(axis=1, keepdims=True)  # (num_rows, 1)
     probs /= total
-    return probs, shifted - np.log(total)
+    shifted -= np.log(total)
+    return probs, shifted
 
 
 def greedy(logprobs: Logprobs) -> list[int]:
