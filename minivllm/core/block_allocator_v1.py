@@ -163,7 +163,7 @@ class CachedBlockAllocator(BlockAllocatorBase):
 
     def get_num_free_blocks(self) -> int:
         """Return how many blocks can be handed out, those with kept contents included."""
-        return self.num_blocks - self.current_num_blocks + self.evictor.num_blocks
+        return self.num_blocks - len(self.cached_blocks)
 
     def find(self, block_hash: int) -> PhysicalTokenBlock | None:
         """Return the block with this content, be it in use or kept."""

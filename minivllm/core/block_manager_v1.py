@@ -242,7 +242,7 @@ class BlockSpaceManagerV1(BlockSpaceManager):
         """
         if not self.enable_caching:
             return
-        for seq in seq_group.get_seqs():
+        for seq in seq_group.seqs_dict.values():
             table = self.block_tables.get(seq.seq_id)
             if table is None:
                 continue

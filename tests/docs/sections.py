@@ -21,6 +21,7 @@ from minivllm.model_executor.layers.vocab_parallel_embedding import (
 )
 from tests.docs.code_lines import code_lines
 from tests.docs.quoting import ROOT
+from tests.docs.speeds import peers_table, stages_table
 
 Stop = dict[str, Any]
 
@@ -170,7 +171,9 @@ def read_json(path: Path) -> Any:
 SECTIONS: dict[str, Callable[[], str]] = {
     "cli_reference": cli_reference,
     "layers": layers,
+    "peers": peers_table,
     "reading_order": reading_order,
     "reading_order_sum": reading_order_sum,
     "reading_order_sum_zh": reading_order_sum_zh,
+    "stages": stages_table,
 }

@@ -21,8 +21,8 @@ from minivllm.threads import share, wait_awake_with
 
 _EVERYTHING = 1 << 30  # a window that hides nothing
 
-# Rows of scores in a tile of a prefill: with so many BLAS is fast, and the tile stays in the cache.
-_ROWS_AT_ONCE = 192
+# Rows of scores in a tile of a prefill, all heads together: with so many BLAS is fast.
+_ROWS_AT_ONCE = 576
 
 
 class NumbaAttentionBackend(AttentionBackend):
@@ -85,12 +85,10 @@ class NumbaAttentionBackend(AttentionBackend):
 
 
 def prefill_share(thread: int, num_threads: int, query: NDArray[np.float32],
-                   kv_cache: NDArray[np.float32], metadata: AttentionMetadata, scale: float,
-                   window: int, out: NDArray[np.float32]) -> None:
-    """Attend from every `num_threads`-th tile of queries: some tokens with the heads of a group."""
-    num_kv_heads = kv_cache.shape[2]
-    group = query.shape[1] // num_kv_heads
-    tokens_at_once = max(1, _ROWS_AT_ONCE // group)
+                  kv_cache: NDArray[np.float32], metadata: AttentionMetadata, scale: float,
+                  window: int, out: NDArray[np.float32]) -> None:
+    """Attend from every `num_threads`-th tile of queries: some tokens of one sequence."""
+    tokens_at_once = max(1, _ROWS_AT_ONCE // query.shape[1])
     tile = 0
     for i in range(metadata.num_prefills):
         first_row, last_row = metadata.query_start_loc[i:i + 2]
@@ -98,15 +96,13 @@ def prefill_share(thread: int, num_threads: int, query: NDArray[np.float32],
         start = max(0, first_row + offset + 1 - window)
         keys, values = gather(kv_cache, metadata.block_tables[i], start, last_row + offset)
         for row in range(first_row, last_row, tokens_at_once):
-            rows = slice(row, min(row + tokens_at_once, last_row))
-            seen = slice(max(start, row + offset + 1 - window) - start, rows.stop + offset - start)
-            for kv_head in range(num_kv_heads):
-                tile += 1
-                if tile % num_threads == thread:
-                    heads = slice(kv_head * group, (kv_head + 1) * group)
-                    out[rows, heads] = _attend(
-                        query[rows, heads] * np.float32(scale), row + offset, start + seen.start,
-                        keys[kv_head, seen], values[kv_head, seen], window)
+            tile += 1
+            if tile % num_threads == thread:
+                rows = slice(row, min(row + tokens_at_once, last_row))
+                seen = slice(max(start, row + offset + 1 - window) - start,
+                             rows.stop + offset - start)
+                out[rows] = _attend(query[rows] * np.float32(scale), row + offset,
+                                    start + seen.start, keys[:, seen], values[:, seen], window)
 
 
 def _attend(query: NDArray[np.float32], position: int, start: int, keys: NDArray[np.float32],
@@ -115,18 +111,22 @@ def _attend(query: NDArray[np.float32], position: int, start: int, keys: NDArray
 
     Parameters
     ----------
-    query : (num_queries, group, head_size) float32
+    query : (num_queries, num_heads, head_size) float32
         Scaled.
-    keys, values : (num_keys, head_size) float32
+    keys, values : (num_kv_heads, num_keys, head_size) float32
 
     Returns
     -------
-    (num_queries, group, head_size) float32
+    (num_queries, num_heads, head_size) float32
     """
-    rows = query.reshape(-1, query.shape[2])  # (num_queries * group, head_size)
-    weights = rows @ keys.T  # (num_queries * group, num_keys)
-    totals = np.empty((len(rows), 1), np.float32)
-    weigh(weights, query.shape[1], position, start, window, totals[:, 0])
-    means: NDArray[np.float32] = weights @ values  # (num_queries * group, head_size)
-    means /= totals
-    return means.reshape(query.shape)
+    num_kv_heads, _, head_size = keys.shape
+    # Query heads that share a key head stand beside each other.
+    grouped = query.reshape(len(query), num_kv_heads, -1, head_size).swapaxes(0, 1)
+    rows = grouped.reshape(num_kv_heads, -1, head_size)  # (num_kv_heads, num_queries * group, ...)
+    weights = rows @ keys.swapaxes(1, 2)  # (num_kv_heads, num_queries * group, num_keys)
+    totals = np.empty((*rows.shape[:2], 1), np.float32)
+    for kv_head in range(num_kv_heads):
+        weigh(weights[kv_head], grouped.shape[2], position, start, window, totals[kv_head, :, 0])
+    means = weights @ values / totals  # (num_kv_heads, num_queries * group, head_size)
+    by_query: NDArray[np.float32] = means.reshape(grouped.shape).swapaxes(0, 1)
+    return by_query.reshape(query.shape)
