@@ -13,6 +13,8 @@ from minivllm.attention.ops.jit import EXACT, jit
 
 # About a tenth of a millisecond: the time between two products of a step.
 _TRIES = 100_000
+# Some microseconds: the time that a thread needs to get from the counter out of Python.
+_TRIES_MORE = 4_000
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -27,7 +29,13 @@ def read_afresh(typing_context: Any, counters: Any, index: Any) -> Any:
 
 @jit(EXACT)
 def wait_awake(counters: Any, index: int, value: int) -> None:
-    """Return when ``counters[index]`` is no longer `value`, or after a while."""
+    """Return when ``counters[index]`` is no longer `value`, or after a while.
+
+    Not at once: the thread that has counted still holds Python's lock, and who has to wait for that
+    one falls asleep after all.
+    """
     for _ in range(_TRIES):
         if read_afresh(counters, index) != value:
-            return
+            break
+    for _ in range(_TRIES_MORE):
+        read_afresh(counters, index)
