@@ -4,6 +4,7 @@ import ctypes
 import enum
 import importlib
 import math
+import os
 import signal
 import sys
 import threading
@@ -44,13 +45,14 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
 
 def keep_freed_memory() -> None:
-    """Let the C library keep the memory of arrays that are dropped, up to 128 MiB, for new ones.
+    """Let the C library keep the memory of arrays that are dropped, for new ones.
 
     Each step makes and drops arrays of megabytes.  By default their memory goes back to the system
     every time, and a fresh page costs more than the arithmetic on it.  Arrays of 32 MiB and more,
-    such as weights and KV pools, still do.  (vLLM's advice for CPUs is another malloc.)
+    such as KV pools, still do, and so does what is more than 128 MiB at the top of the heap.  Who
+    has set glibc's own variables knows better.  (vLLM's advice for CPUs is another malloc.)
     """
-    if sys.platform != "linux":
+    if sys.platform != "linux" or any(name.startswith("MALLOC_") for name in os.environ):
         return
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):  # not in every C library

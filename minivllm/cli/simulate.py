@@ -27,8 +27,8 @@ RANDOM_PROMPT_LEN = 200
 RANDOM_OUTPUT_LEN = 200
 
 # Objects that a step may make before Python looks for cycles among all that is alive.  There are
-# none: a step's objects go when it ends.  With Python's own limit of 700, looking at every token of
-# the workload again and again takes a third of the time.
+# none: a step's objects go when it ends.  With Python's own limit, of hundreds, looking at every
+# token of the workload again and again takes a third of the time.
 _GC_THRESHOLD = 50_000
 
 # A longer table says nothing more.
@@ -46,10 +46,14 @@ Exit code 1: a trace differs from the expected one.  2: bad input."""
 def main(argv: list[str]) -> int:
     """Run ``minivllm simulate`` with the arguments `argv`."""
     arguments = parser().parse_args(argv)
+    thresholds = gc.get_threshold()
     gc.set_threshold(_GC_THRESHOLD)
-    # They advise on an engine that somebody waits for.
-    with without_warnings():
-        return _run(arguments)
+    try:
+        # They advise on an engine that somebody waits for.
+        with without_warnings():
+            return _run(arguments)
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 def _run(arguments: argparse.Namespace) -> int:

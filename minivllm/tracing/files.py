@@ -40,11 +40,13 @@ def write_json(path: str | Path, value: Any) -> None:
 
 def check_can_write(path: str | Path) -> None:
     """Raise an OSError if a file cannot be written there: now, not after the work."""
-    directory = Path(path).absolute().parent
-    if not directory.is_dir():
-        raise FileNotFoundError(f"{path}: there is no directory {directory}.")
-    if not os.access(directory, os.W_OK) or Path(path).is_dir():
-        raise PermissionError(f"{path}: cannot be written.")
+    file = Path(path).absolute()
+    if file.is_dir():
+        raise IsADirectoryError(f"{path} is a directory; name a file in it.")
+    if not file.exists() and not file.parent.is_dir():
+        raise FileNotFoundError(f"{path}: there is no directory {file.parent}; make it first.")
+    if not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise PermissionError(f"{path} cannot be written; name a file elsewhere.")
 
 
 def to_json(value: Any) -> str:

@@ -13,7 +13,7 @@ import pytest
 from minivllm.attention.backends import numba_backend
 from minivllm.attention.backends.numba_backend import NumbaAttentionBackend
 from minivllm.attention.backends.numpy_backend import NumpyAttentionBackend
-from minivllm.attention.ops import memory, paged_attn
+from minivllm.attention.ops import paged_attn
 from tests.attention.batches import dense, make_batch, run
 
 ROOT = Path(__file__).parent.parent.parent
@@ -35,7 +35,8 @@ def run_python(code, cwd=ROOT, **env):
 
 
 def test_without_the_compiler_kernels_are_plain_functions():
-    code = COMPARE + "\nassert type(paged_attn.attend).__name__ == 'function'"
+    code = (COMPARE + "\nassert type(paged_attn.attend).__name__ == 'function'"
+            "\nNumbaAttentionBackend.warm_up()")
     result = run_python(code, NUMBA_DISABLE_JIT="1")
     assert result.returncode == 0, result.stderr
 
@@ -67,35 +68,54 @@ def test_a_forked_child_makes_its_own_threads():
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
-def results_by_num_threads(share, batch, *args):
-    """Call a backend's function for each thread of 1, 2 and 5, one after the other."""
+def test_any_number_of_threads_gives_the_same_numbers_in_decode():
+    """Threads share sequences and heads out, they do not split sums."""
+    batch = make_batch(6, 3, 16, 8, query_lens=[1, 1, 1], context_lens=[10, 250, 0])
+    _, cache = run(NumbaAttentionBackend, batch)
+    results = []
     for num_threads in (1, 2, 5):
         out = np.full_like(batch.query, np.nan)
         for thread in range(num_threads):
-            share(thread, num_threads, batch.query, *args, out)
-        yield out
+            paged_attn.paged_attention(
+                thread, num_threads, batch.query, cache, batch.metadata.block_tables,
+                batch.metadata.seq_lens, np.float32(batch.scale), 1 << 30, out)
+        results.append(out)
+    np.testing.assert_allclose(results[0], dense(batch), atol=1e-5)
+    np.testing.assert_array_equal(results[0], results[1])
+    np.testing.assert_array_equal(results[0], results[2])
 
 
-def test_any_number_of_threads_gives_the_same_numbers_in_prefill():
-    """Threads share tiles out, they do not split sums."""
-    batch = make_batch(6, 3, 16, 8, query_lens=[270, 1, 33], context_lens=[10, 50, 0])
-    _, cache = run(NumbaAttentionBackend, batch)
-    one, two, five = results_by_num_threads(numba_backend.prefill_share, batch, cache,
-                                            batch.metadata, batch.scale, 1 << 30)
-    np.testing.assert_allclose(one, dense(batch), atol=1e-5)
-    np.testing.assert_array_equal(one, two)
-    np.testing.assert_array_equal(one, five)
+def test_tiles_may_be_done_in_any_order(monkeypatch):
+    batch = make_batch(6, 3, 16, 8, query_lens=[270, 1, 33, 6], context_lens=[10, 50, 0, 400])
+    forwards, _ = run(NumbaAttentionBackend, batch)
+
+    def backwards(work, function, tiles, *args):
+        function(0, 1, iter(list(tiles)[::-1]) if function is attend_from_tiles else tiles, *args)
+
+    attend_from_tiles = numba_backend.attend_from_tiles
+    monkeypatch.setattr(numba_backend, "share", backwards)
+    np.testing.assert_allclose(forwards, dense(batch), atol=1e-5)
+    np.testing.assert_array_equal(run(NumbaAttentionBackend, batch)[0], forwards)
 
 
-def test_any_number_of_threads_gives_the_same_numbers_in_decode():
-    batch = make_batch(6, 3, 16, 8, query_lens=[1, 1, 1], context_lens=[10, 250, 0])
-    _, cache = run(NumbaAttentionBackend, batch)
-    one, two, five = results_by_num_threads(
-        paged_attn.paged_attention, batch, cache, batch.metadata.block_tables,
-        batch.metadata.seq_lens, np.float32(batch.scale), 1 << 30)
-    np.testing.assert_allclose(one, dense(batch), atol=1e-5)
-    np.testing.assert_array_equal(one, two)
-    np.testing.assert_array_equal(one, five)
+@pytest.mark.parametrize("num_heads, num_kv_heads", [(9, 3), (32, 32), (8, 1)])
+def test_tiles_are_large_enough_for_blas_and_small_enough_for_the_cache(num_heads, num_kv_heads):
+    for context_len in (0, 1_000, 30_000):
+        prompt = numba_backend.Prompt(0, 500, context_len, np.zeros(1, np.int32))
+        tokens = numba_backend.tokens_at_once(prompt, num_heads, num_kv_heads)
+        assert 1 <= tokens * num_heads // num_kv_heads <= 192
+        assert tokens * num_heads * (context_len + 500) <= 1 << 21
+
+
+def test_one_compiled_version_of_each_kernel_serves_all_batches():
+    if numba.config.DISABLE_JIT:
+        pytest.skip("nothing is compiled")
+    for window in (None, 7):
+        for query_lens in ([1, 40], [3], [9, 9]):
+            run(NumbaAttentionBackend, make_batch(4, 2, 8, 4, query_lens,
+                                                  [20] * len(query_lens), window=window))
+    for kernel in (paged_attn.weigh, paged_attn.paged_attention, paged_attn.reshape_and_cache):
+        assert len(kernel.signatures) <= 1, kernel.signatures
 
 
 def test_a_tile_of_a_window_reads_only_what_it_sees():
@@ -106,8 +126,10 @@ def test_a_tile_of_a_window_reads_only_what_it_sees():
         np.testing.assert_allclose(run(backend, batch)[0], dense(batch), atol=1e-5)
 
 
-def test_reading_ahead_is_in_the_machine_code():
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+def test_reading_ahead_is_in_the_compiled_code():
     """It changes no number, so nothing else would miss it."""
-    fetch = numba.njit(memory.fetch.py_func)  # code from the disk cache cannot be looked at
-    fetch(np.zeros((4, 8), np.float32))
-    assert "prefetch" in next(iter(fetch.inspect_asm().values()))
+    attend = numba.njit(paged_attn.attend.py_func)  # what comes from the disk cannot be looked at
+    attend(np.ones((2, 8), np.float32), 5, np.ones((2, 2, 1, 4, 8), np.float32),
+           np.arange(2, dtype=np.int32), 0, 9)
+    assert "llvm.prefetch" in next(iter(attend.inspect_llvm().values()))

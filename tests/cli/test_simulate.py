@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from minivllm.cli import main, simulate
-from minivllm.tracing.files import read_json, write_json
+from minivllm.tracing.files import check_can_write, read_json, write_json
 from minivllm.workloads import poisson
 from tests.schedule import golden
 
@@ -111,3 +111,14 @@ def test_a_place_where_nothing_can_be_written_is_noticed_before_the_run(option, 
     monkeypatch.setattr(simulate, "_go", lambda run: pytest.fail("it ran"))
     assert main(["simulate", str(WORKLOAD), option, f"{os.devnull}/there"]) == 2
     assert os.devnull in capsys.readouterr().err
+
+
+def test_what_can_be_written_is_not_refused(tmp_path):
+    check_can_write(os.devnull)
+    check_can_write(tmp_path / "new.json")
+    (tmp_path / "there.json").write_text("{}")
+    check_can_write(tmp_path / "there.json")
+    with pytest.raises(IsADirectoryError, match="name a file in it"):
+        check_can_write(tmp_path)
+    with pytest.raises(FileNotFoundError, match="make it first"):
+        check_can_write(tmp_path / "no" / "new.json")

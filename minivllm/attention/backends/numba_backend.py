@@ -5,7 +5,9 @@
 
 import sys
 from array import array
+from collections.abc import Iterator
 from types import ModuleType
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -21,8 +23,13 @@ from minivllm.threads import share, wait_awake_with
 
 _EVERYTHING = 1 << 30  # a window that hides nothing
 
-# Rows of scores in a tile of a prefill, all heads together: with so many BLAS is fast.
-_ROWS_AT_ONCE = 576
+# In a tile of a prefill: rows of scores for each key head, with which BLAS is fast, and scores in
+# all, so that they stay in a cache.
+_ROWS_AT_ONCE = 192
+_SCORES_AT_ONCE = 1 << 21
+
+# So few new tokens are attended from like decodes.
+_FEW_TOKENS = 4
 
 
 class NumbaAttentionBackend(AttentionBackend):
@@ -43,7 +50,9 @@ class NumbaAttentionBackend(AttentionBackend):
         layers.linear(0, 1, row, row, np.ones((1, 1), np.float32))
         layers.rms_norm(0, 1, row, row[0], np.float32(1), row)
         layers.silu_and_mul(0, 1, row, np.ones((1, 1), np.float32))
-        layers.rotary_embedding(0, 1, np.zeros(1, np.int64), token, row, row, token)
+        heads = np.ones((1, 1, 2), np.float32)
+        layers.rotary_embedding(0, 1, np.zeros(1, np.int64), heads, row[:, :1].copy(),
+                                row[:, :1].copy(), heads.copy())
         kv_cache = np.zeros((2, 1, 1, 1, 1), np.float32)
         NumbaAttentionBackend.reshape_and_cache(token, token, kv_cache, np.zeros(1, np.int64))
         NumbaAttentionBackend.paged_attention(token, kv_cache, np.zeros((1, 1), np.int32),
@@ -69,9 +78,20 @@ class NumbaAttentionBackend(AttentionBackend):
                           metadata: AttentionMetadata, scale: float,
                           sliding_window: int | None, out: NDArray[np.float32]) -> None:
         """Attend from each prefill's new tokens."""
+        tiles = []
+        for prompt in prompts_of(metadata):
+            if prompt.num_queries > _FEW_TOKENS:
+                step = tokens_at_once(prompt, query.shape[1], kv_cache.shape[2])
+                tiles += [(prompt, first) for first in range(0, prompt.num_queries, step)]
+                continue
+            # As many decodes: copying the context would take longer than reading it again.
+            lens = prompt.context_len + 1 + np.arange(prompt.num_queries, dtype=np.int32)
+            NumbaAttentionBackend.paged_attention(
+                query[prompt.rows], kv_cache, np.tile(prompt.block_table, (len(lens), 1)), lens,
+                scale, sliding_window, out[prompt.rows])
         longest = metadata.block_tables.shape[1] * kv_cache.shape[3]
-        share(query.size * longest, prefill_share, query, kv_cache, metadata, scale,
-              sliding_window or _EVERYTHING, out)
+        share(query.size * longest, attend_from_tiles, iter(tiles), query, kv_cache,
+              np.float32(scale), sliding_window or _EVERYTHING, out)
 
     @staticmethod
     def paged_attention(query: NDArray[np.float32], kv_cache: NDArray[np.float32],
@@ -84,25 +104,53 @@ class NumbaAttentionBackend(AttentionBackend):
               block_tables, seq_lens, np.float32(scale), sliding_window or _EVERYTHING, out)
 
 
-def prefill_share(thread: int, num_threads: int, query: NDArray[np.float32],
-                  kv_cache: NDArray[np.float32], metadata: AttentionMetadata, scale: float,
-                  window: int, out: NDArray[np.float32]) -> None:
-    """Attend from every `num_threads`-th tile of queries: some tokens of one sequence."""
-    tokens_at_once = max(1, _ROWS_AT_ONCE // query.shape[1])
-    tile = 0
+class Prompt(NamedTuple):
+    """Where the new tokens of a prefill are in the batch, and how many came before them."""
+
+    first_row: int
+    num_queries: int
+    context_len: int
+    block_table: NDArray[np.int32]
+
+    @property
+    def rows(self) -> slice:
+        """Its rows of the batch."""
+        return slice(self.first_row, self.first_row + self.num_queries)
+
+
+def prompts_of(metadata: AttentionMetadata) -> Iterator[Prompt]:
+    """Return the prefills of a batch."""
     for i in range(metadata.num_prefills):
-        first_row, last_row = metadata.query_start_loc[i:i + 2]
-        offset = metadata.context_lens[i] - first_row  # from row to position in the sequence
-        start = max(0, first_row + offset + 1 - window)
-        keys, values = gather(kv_cache, metadata.block_tables[i], start, last_row + offset)
-        for row in range(first_row, last_row, tokens_at_once):
-            tile += 1
-            if tile % num_threads == thread:
-                rows = slice(row, min(row + tokens_at_once, last_row))
-                seen = slice(max(start, row + offset + 1 - window) - start,
-                             rows.stop + offset - start)
-                out[rows] = _attend(query[rows] * np.float32(scale), row + offset,
-                                    start + seen.start, keys[:, seen], values[:, seen], window)
+        first_row, last_row = metadata.query_start_loc[i:i + 2].tolist()
+        yield Prompt(first_row, last_row - first_row, int(metadata.context_lens[i]),
+                     metadata.block_tables[i])
+
+
+def tokens_at_once(prompt: Prompt, num_heads: int, num_kv_heads: int) -> int:
+    """Return how many queries a tile has."""
+    num_keys = prompt.context_len + prompt.num_queries
+    return max(1, min(_ROWS_AT_ONCE * num_kv_heads // num_heads,
+                      _SCORES_AT_ONCE // (num_heads * num_keys)))
+
+
+def attend_from_tiles(thread: int, num_threads: int, tiles: Iterator[tuple[Prompt, int]],
+                      query: NDArray[np.float32], kv_cache: NDArray[np.float32], scale: float,
+                      window: int, out: NDArray[np.float32]) -> None:
+    """Take tiles, a prompt and its first query, until none of those that threads share is left."""
+    current = None
+    for prompt, first in tiles:
+        start = max(0, prompt.context_len + 1 - window)  # the first token that anybody sees
+        stop = prompt.context_len + prompt.num_queries
+        if prompt is not current:
+            current, (keys, values) = prompt, gather(kv_cache, prompt.block_table, start, stop)
+        step = tokens_at_once(prompt, query.shape[1], kv_cache.shape[2])
+        last = min(first + step, prompt.num_queries)
+        position = prompt.context_len + first
+        begin = max(start, position + 1 - window)
+        seen = slice(begin - start, prompt.context_len + last - start)
+        rows = slice(prompt.first_row + first, prompt.first_row + last)
+        out[rows] = _attend(query[rows] * scale, position, begin, keys[:, seen], values[:, seen],
+                            window)
 
 
 def _attend(query: NDArray[np.float32], position: int, start: int, keys: NDArray[np.float32],

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
+from llvmlite import ir  # comes with numba
 from numba import types
 from numba.extending import intrinsic, overload
 from numpy.typing import NDArray

@@ -56,8 +56,8 @@ def draw(probs: Probs, keys: NDArray[np.uint64]) -> list[int]:
         Random numbers, one for each draw (with replacement).
     """
     tokens = np.flatnonzero(probs > 0)  # (num_survivors,)
-    return [int(tokens[(exponential_noise(key, tokens) / probs[tokens]).argmin()])
-            for key in keys]
+    survivors = probs[tokens]
+    return [int(tokens[(exponential_noise(key, tokens) / survivors).argmin()]) for key in keys]
 
 
 def exponential_noise(key: np.uint64, tokens: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -80,7 +80,7 @@ def exponential_noise(key: np.uint64, tokens: NDArray[np.int64]) -> NDArray[np.f
     bits ^= bits >> np.uint64(27)
     bits *= np.uint64(0x94D049BB133111EB)
     bits ^= bits >> np.uint64(31)
-    uniforms = ((bits >> np.uint64(11)) + 0.5) * 2.0**-53  # in (0, 1)
+    uniforms = ((bits >> np.uint64(12)) + 0.5) * 2.0**-52  # in (0, 1)
     noise: NDArray[np.float64] = -np.log(uniforms)
     return noise
 
