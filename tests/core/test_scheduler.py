@@ -1,5 +1,7 @@
 """What the scheduler does, one rule at a time."""
 
+import pytest
+
 from minivllm.core.scheduler import Scheduler
 from minivllm.decisions import Verdict, sentence
 from minivllm.sequence import Logprob, SequenceGroup, SequenceStatus
@@ -73,6 +75,16 @@ class TestDefaultPolicy:
         outputs = driver.step()
         held = outputs.decisions[-1]
         assert (held.check.value, held.need, held.have, held.enough) == ("seats", 2, 1, 5)
+
+    @pytest.mark.parametrize("chunked", [False, True])
+    def test_who_runs_keeps_its_seat_when_prompts_are_looked_at(self, chunked):
+        scheduler = make_scheduler(max_num_seqs=2, enable_chunked_prefill=chunked)
+        add(scheduler, 3, 3, 3)
+        for _ in range(3):
+            held = step(scheduler)[1].decisions[-1]
+            assert (held.request_id, held.check.value) == ("r2", "seats")
+            assert (held.need, held.have, held.total) == (1, 0, 2)
+        assert names(scheduler.running) == ["r0", "r1"]
 
     def test_a_prompt_too_long_is_ignored_and_the_next_one_served(self):
         scheduler = make_scheduler(max_model_len=8, max_num_batched_tokens=8)
