@@ -89,9 +89,10 @@ class NumbaAttentionBackend(AttentionBackend):
             NumbaAttentionBackend.paged_attention(
                 query[prompt.rows], kv_cache, np.tile(prompt.block_table, (len(lens), 1)), lens,
                 scale, sliding_window, out[prompt.rows])
-        longest = metadata.block_tables.shape[1] * kv_cache.shape[3]
-        share(query.size * longest, attend_from_tiles, iter(tiles), query, kv_cache,
-              np.float32(scale), sliding_window or _EVERYTHING, out)
+        if tiles:
+            longest = metadata.block_tables.shape[1] * kv_cache.shape[3]
+            share(query.size * longest, attend_from_tiles, iter(tiles), query, kv_cache,
+                  np.float32(scale), sliding_window or _EVERYTHING, out)
 
     @staticmethod
     def paged_attention(query: NDArray[np.float32], kv_cache: NDArray[np.float32],
