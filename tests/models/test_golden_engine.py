@@ -6,6 +6,9 @@ import pytest
 from minivllm import LLM, PoolingParams, SamplingParams
 from tests.models.harness import CHECKPOINTS, golden
 
+# A quarter of a minute: the quick tests have `test_golden.py`.
+pytestmark = pytest.mark.slow
+
 PARAMS = SamplingParams(temperature=0, max_tokens=32, ignore_eos=True, prompt_logprobs=0)
 # Every pair of values of two settings is in some row.
 ROWS = [

@@ -16,6 +16,9 @@ from minivllm.outputs import RequestOutput
 from minivllm.sampling_params import SamplingParams
 from tests.sampler.golden import GOLDEN
 
+# Twenty seconds together: the quick tests would take too long.
+pytestmark = pytest.mark.slow
+
 CHECKPOINT = GOLDEN.parent / "tiny" / "llama-mha"
 PROMPT = [1, 354, 299, 328, 335, 464, 271, 408, 372, 335, 327, 260, 354]
 OTHER = [1, 300, 343, 266, 342, 358, 377, 355, 328]
