@@ -9,7 +9,6 @@ that calls it.  Their number is `envs.num_threads()`.
 import os
 import sys
 import threading
-from array import array
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
@@ -56,13 +55,14 @@ def limit_blas_threads() -> None:
     threadpool_limits(1, user_api="blas")
 
 
-# (counters, index, value): returns when ``counters[index]`` is no longer `value`, or after a while.
-Wait = Callable[["array[int]", int, int], object]
+# (board, index, value): returns when ``board[index]`` is no longer `value`, or after a while.
+Wait = Callable[[Any, int, int], object]
 
-_POSTED, _FINISHED = 0, 1  # what the counters of a pool count
+BOARD_SIZE = 80
+_POSTED, _FINISHED = 0, 1  # counters of tasks on the board; the rest is for compiled code
 
 
-def _do_not_wait(counters: "array[int]", index: int, value: int) -> None:
+def _do_not_wait(board: Any, index: int, value: int) -> None:
     """Sleep at once."""
 
 
@@ -82,28 +82,32 @@ class ThreadPool:
     ----------
     num_threads : int
         The calling thread included.
+    board : (BOARD_SIZE,) int64
+        What threads look at while they wait awake.
     """
 
     def __init__(self, num_threads: int) -> None:
+        import numpy as np  # not before `limit_blas_threads`
+
         self.num_threads = num_threads
         self._tasks: SimpleQueue[Task] = SimpleQueue()
-        # Of tasks.  Only a hint that it is worth looking: the queues decide.
-        self._counters = array("q", [0, 0])
+        # Its counters are only a hint that it is worth looking: the queues decide.
+        self.board = np.zeros(BOARD_SIZE, np.int64)
         for i in range(1, num_threads):
             threading.Thread(target=self._work, name=f"minivllm-{i}", daemon=True).start()
 
     def _work(self) -> None:
         while True:
-            num_posted = self._counters[_POSTED]
+            num_posted = self.board[_POSTED]
             if self._tasks.empty():
-                _wait_awake(self._counters, _POSTED, num_posted)
+                _wait_awake(self.board, _POSTED, num_posted)
             function, args, done = self._tasks.get()
             try:
                 function(*args)
                 done.put(None)
             except BaseException as error:
                 done.put(error)
-            self._counters[_FINISHED] += 1
+            self.board[_FINISHED] += 1
 
     def run(self, function: Callable[..., Any], *args: Any) -> None:
         """Call ``function(thread, num_threads, *args)`` for each thread number, and wait.
@@ -111,19 +115,29 @@ class ThreadPool:
         What a thread raises is raised here, once all have ended.
         """
         done: SimpleQueue[BaseException | None] = SimpleQueue()
-        num_finished = self._counters[_FINISHED]
+        num_finished = self.board[_FINISHED]
         for thread in range(1, self.num_threads):
             self._tasks.put((function, (thread, self.num_threads, *args), done))
-        self._counters[_POSTED] += 1
+        self.board[_POSTED] += 1
         try:
             function(0, self.num_threads, *args)
         finally:
             if self.num_threads > 1 and done.empty():
-                _wait_awake(self._counters, _FINISHED, num_finished)
+                _wait_awake(self.board, _FINISHED, num_finished)
             errors = [done.get() for _ in range(1, self.num_threads)]
         for error in errors:
             if error is not None:
                 raise error
+
+    def wake(self) -> None:
+        """Let threads that sleep look at the board again."""
+        if self._tasks.empty():
+            for _ in range(1, self.num_threads):
+                self._tasks.put((_do_nothing, (), SimpleQueue()))
+
+
+def _do_nothing() -> None:
+    """Be awake."""
 
 
 _pool: ThreadPool | None = None
@@ -147,10 +161,15 @@ def share(work: int, function: Callable[..., Any], *args: Any) -> None:
     function : callable
         Takes the thread's number, the number of threads, and `args`.
     """
-    if work < _WORTH_SHARING:
-        function(0, 1, *args)
-    else:
+    if is_worth_sharing(work):
         get_pool().run(function, *args)
+    else:
+        function(0, 1, *args)
+
+
+def is_worth_sharing(work: int) -> bool:
+    """Return whether so many multiplications take longer than waking up another thread."""
+    return work >= _WORTH_SHARING
 
 
 def _forget_pool() -> None:

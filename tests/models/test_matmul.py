@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minivllm.attention.ops import layers
+from minivllm.attention.ops.linear import linear
 from minivllm.model_executor.layers import matmul
 from minivllm.model_executor.layers.linear import QKVParallelLinear
 from minivllm.model_executor.module import empty_aligned, empty_weight, zeros_aligned
@@ -27,7 +28,7 @@ def test_the_kernel(seed, num_tokens, input_size, output_size, num_threads):
     x, weight = operands(seed, num_tokens, input_size, output_size)
     out = np.full((num_tokens, output_size), np.nan, np.float32)
     for thread in range(num_threads):
-        layers.linear(thread, num_threads, x, weight, out)
+        linear(thread, num_threads, x, weight, out)
     np.testing.assert_allclose(out, x @ weight.T, atol=2e-4)
 
 
@@ -35,14 +36,14 @@ def test_the_kernel_without_compiler():
     x, weight = operands(0, 5, 8, 10)
     out = np.full((5, 10), np.nan, np.float32)
     for thread in range(2):
-        layers.linear.py_func(thread, 2, x, weight, out)
+        linear.py_func(thread, 2, x, weight, out)
     np.testing.assert_allclose(out, x @ weight.T, atol=1e-5)
 
 
 def test_threads_share_the_work():
     x, weight = operands(1, 6, 64, 1000)
     out = np.full((6, 1000), np.nan, np.float32)
-    ThreadPool(3).run(layers.linear, x, weight, out)
+    ThreadPool(3).run(linear, x, weight, out)
     np.testing.assert_allclose(out, x @ weight.T, atol=1e-4)
 
 
@@ -52,9 +53,9 @@ class CountingKernels:
     def __init__(self):
         self.calls = 0
 
-    def linear(self, *args):
+    def multiply(self, *args):
         self.calls += 1
-        layers.linear(*args)
+        layers.multiply(*args)
 
 
 @pytest.mark.parametrize(("num_tokens", "calls"), [(1, 1), (96, 1), (97, 0)])

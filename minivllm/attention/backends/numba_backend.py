@@ -4,7 +4,6 @@
 """
 
 import sys
-from array import array
 from collections.abc import Iterator
 from types import ModuleType
 from typing import NamedTuple
@@ -16,10 +15,11 @@ from numpy.typing import NDArray
 from minivllm.attention.backends.abstract import AttentionBackend, AttentionMetadata
 from minivllm.attention.backends.numpy_backend import gather
 from minivllm.attention.ops import layers
+from minivllm.attention.ops.board import multiply_together, wait_awake
 from minivllm.attention.ops.jit import is_compiled
+from minivllm.attention.ops.linear import linear
 from minivllm.attention.ops.paged_attn import paged_attention, reshape_and_cache, weigh
-from minivllm.attention.ops.waiting import wait_awake
-from minivllm.threads import share, wait_awake_with
+from minivllm.threads import BOARD_SIZE, share, wait_awake_with
 
 _EVERYTHING = 1 << 30  # a window that hides nothing
 
@@ -38,16 +38,18 @@ class NumbaAttentionBackend(AttentionBackend):
     @staticmethod
     def warm_up() -> None:
         """Compile the kernels, or load them from the cache, by a batch of one token."""
-        kernels = [paged_attention, weigh, reshape_and_cache, layers.linear, layers.rms_norm,
-                   layers.silu_and_mul, layers.rotary_embedding, wait_awake]
+        kernels = [paged_attention, weigh, reshape_and_cache, linear, layers.rms_norm,
+                   layers.silu_and_mul, layers.rotary_embedding, multiply_together, wait_awake]
         if not all(is_compiled(kernel) for kernel in kernels):
             print("Compiling kernels, which takes ten to twenty seconds ...", file=sys.stderr)
         token = np.ones((1, 1, 1), np.float32)
         row = np.ones((1, 2), np.float32)
         if not numba.config.DISABLE_JIT:
-            wait_awake(array("q", [0]), 0, 1)
+            board = np.zeros(BOARD_SIZE, np.int64)
+            multiply_together(board, row, row, np.ones((1, 1), np.float32))
+            wait_awake(board, 0, 1)
             wait_awake_with(wait_awake)
-        layers.linear(0, 1, row, row, np.ones((1, 1), np.float32))
+        linear(0, 1, row, row, np.ones((1, 1), np.float32))
         layers.rms_norm(0, 1, row, row[0], np.float32(1), row)
         layers.silu_and_mul(0, 1, row, np.ones((1, 1), np.float32))
         heads = np.ones((1, 1, 2), np.float32)

@@ -26,7 +26,7 @@ def linear(x: Array, weight: Array, kernels: ModuleType | None = None) -> Array:
     weight : (output_size, input_size) float32
         As checkpoints store it.
     kernels : module, optional
-        Where a compiled `linear` for few tokens is.
+        Where a compiled `multiply` for few tokens is.
 
     Returns
     -------
@@ -36,11 +36,11 @@ def linear(x: Array, weight: Array, kernels: ModuleType | None = None) -> Array:
         plain: Array = x @ weight.T  # (num_tokens, input_size) @ (input_size, output_size)
         return plain
     output = np.empty((len(x), len(weight)), dtype=np.float32)
-    work = len(x) * weight.size
     if kernels is not None and len(x) <= _FEW_TOKENS:
-        share(work, kernels.linear, np.ascontiguousarray(x), weight, output)
+        # The kernel takes addresses, so it relies on this.
+        kernels.multiply(np.ascontiguousarray(x, np.float32), np.ascontiguousarray(weight), output)
     else:
-        share(work, _linear_share, x, weight, output)
+        share(len(x) * weight.size, _linear_share, x, weight, output)
     return output
 
 

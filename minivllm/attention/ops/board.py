@@ -1,0 +1,153 @@
+"""Products that threads share in compiled code, without Python between them.
+
+To hand a task to another thread in Python takes as long as a small product.  So threads that wait
+for their next task keep looking at a *board*: whoever has a product puts it there, and all take one
+part of it after another.  Who looks late takes what is left, and who is asleep takes nothing.
+"""
+
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir  # comes with numba
+from numba import types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from minivllm.attention.ops.jit import EXACT, jit
+from minivllm.attention.ops.linear import linear
+from minivllm.threads import get_pool, is_worth_sharing
+
+Floats = NDArray[np.float32]
+Board = NDArray[np.int64]
+
+# Where the numbers of a board are; those that several threads change are on cache lines of their
+# own.  (The pool's counters are on line 0.)
+TAKEN = 16  # 1 while somebody's product is on the board
+UNTAKEN_PARTS, UNFINISHED_PARTS = 32, 48
+PRODUCT = 64  # where x, weight and out are in memory; tokens, input size, output size
+
+# Few enough that each is worth taking, and many enough that no thread waits long for the last one.
+NUM_PARTS = 8
+
+# About a tenth of a millisecond: the time between two products of a step.
+_TRIES = 100_000
+# Some microseconds: the time that a thread needs to get from the counter out of Python.
+_TRIES_MORE = 4_000
+
+
+def multiply(x: Floats, weight: Floats, out: Floats) -> None:
+    """Put ``x @ weight.T`` into `out`, on all threads that are awake.
+
+    Parameters
+    ----------
+    x : (num_tokens, input_size) float32
+        Few tokens.
+    weight : (output_size, input_size) float32
+    out : (num_tokens, output_size) float32
+        Contiguous, as are the others.
+    """
+    pool = get_pool()
+    if pool.num_threads == 1 or not is_worth_sharing(len(x) * weight.size):
+        linear(0, 1, x, weight, out)
+    elif numba.config.DISABLE_JIT:
+        pool.run(linear, x, weight, out)
+    elif not multiply_together(pool.board, x, weight, out):
+        pool.wake()
+
+
+@jit(EXACT)
+def multiply_together(board: Board, x: Floats, weight: Floats, out: Floats) -> bool:
+    """Put ``x @ weight.T`` into `out`, and return whether anybody helped or was busy."""
+    if exchange(board, TAKEN, 1) == 1:
+        linear(0, 1, x, weight, out)
+        return True
+    board[PRODUCT], board[PRODUCT + 1] = x.ctypes.data, weight.ctypes.data
+    board[PRODUCT + 2] = out.ctypes.data
+    board[PRODUCT + 3], board[PRODUCT + 4] = x.shape
+    board[PRODUCT + 5] = len(weight)
+    exchange(board, UNFINISHED_PARTS, NUM_PARTS)
+    exchange(board, UNTAKEN_PARTS, NUM_PARTS)
+    num_mine = 0
+    while take_part(board):
+        num_mine += 1
+    while read_afresh(board, UNFINISHED_PARTS) > 0:
+        pass
+    exchange(board, TAKEN, 0)
+    return num_mine < NUM_PARTS
+
+
+@jit(EXACT)
+def take_part(board: Board) -> bool:
+    """Compute a part of the product on the board, and return whether one was left."""
+    if read_afresh(board, UNTAKEN_PARTS) <= 0:
+        return False
+    part = add(board, UNTAKEN_PARTS, -1) - 1
+    if part < 0:  # others were faster
+        return False
+    # The product stays on the board until the part that is taken here is finished.
+    num_tokens, input_size, output_size = board[PRODUCT + 3], board[PRODUCT + 4], board[PRODUCT + 5]
+    x = numba.carray(floats_at(board[PRODUCT]), (num_tokens, input_size))
+    weight = numba.carray(floats_at(board[PRODUCT + 1]), (output_size, input_size))
+    out = numba.carray(floats_at(board[PRODUCT + 2]), (num_tokens, output_size))
+    linear(part, NUM_PARTS, x, weight, out)
+    add(board, UNFINISHED_PARTS, -1)
+    return True
+
+
+@jit(EXACT)
+def wait_awake(board: Board, index: int, value: int) -> None:
+    """Return when ``board[index]`` is no longer `value`, or after a while; help with products.
+
+    Not at once: the thread that has counted still holds Python's lock, and who has to wait for that
+    one falls asleep after all.
+    """
+    tries = 0
+    while tries < _TRIES and read_afresh(board, index) == value:
+        tries = 0 if take_part(board) else tries + 1
+    for _ in range(_TRIES_MORE):
+        read_afresh(board, index)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def read_afresh(typing_context: Any, board: Any, index: Any) -> Any:
+    """Return ``board[index]`` as it is in memory; the compiler would read it only once."""
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load_atomic(_place(context, builder, signature, args), "acquire", align=8)
+
+    return types.int64(board, index), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def exchange(typing_context: Any, board: Any, index: Any, value: Any) -> Any:
+    """Set ``board[index]`` and return what it was, in one indivisible step."""
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place = _place(context, builder, signature, args)
+        return builder.atomic_rmw("xchg", place, args[2], "seq_cst")
+
+    return types.int64(board, types.int64, types.int64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def add(typing_context: Any, board: Any, index: Any, value: Any) -> Any:
+    """Add to ``board[index]`` and return what it was, in one indivisible step."""
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place = _place(context, builder, signature, args)
+        return builder.atomic_rmw("add", place, args[2], "seq_cst")
+
+    return types.int64(board, types.int64, types.int64), generate
+
+
+def _place(context: Any, builder: Any, signature: Any, args: Any) -> ir.Value:
+    """Return the address of ``board[index]``."""
+    array = context.make_array(signature.args[0])(context, builder, args[0])
+    return builder.gep(array.data, [args[1]])
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def floats_at(typing_context: Any, address: Any) -> Any:
+    """Return a pointer to the float32 numbers at an address."""
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
+
+    return types.CPointer(types.float32)(types.int64), generate

@@ -1,0 +1,149 @@
+"""Products that threads share: right whoever helps, and nobody waits for ever."""
+
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from minivllm import threads
+from minivllm.attention.backends.numba_backend import NumbaAttentionBackend
+from minivllm.attention.ops import board as board_module
+from minivllm.attention.ops.board import (
+    NUM_PARTS,
+    TAKEN,
+    UNFINISHED_PARTS,
+    UNTAKEN_PARTS,
+    multiply,
+    multiply_together,
+)
+from minivllm.threads import BOARD_SIZE, ThreadPool
+
+SHAPES = [(1, 576, 960), (3, 576, 576), (8, 300, 1001), (13, 64, 3000)]
+
+
+@pytest.fixture(params=[1, 2, 4])
+def pool(request, monkeypatch):
+    """Return a pool of some threads that is everybody's."""
+    NumbaAttentionBackend.warm_up()
+    monkeypatch.setattr(threads, "_pool", ThreadPool(request.param))
+    return threads.get_pool()
+
+
+def operands(seed, num_tokens, input_size, output_size):
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((num_tokens, input_size), np.float32)
+    weight = rng.standard_normal((output_size, input_size), np.float32)
+    return x, weight, np.full((num_tokens, output_size), np.nan, np.float32)
+
+
+def check(seed, shape):
+    x, weight, out = operands(seed, *shape)
+    multiply(x, weight, out)
+    np.testing.assert_allclose(out, x @ weight.T, atol=2e-4)
+
+
+def test_products_of_one_after_the_other(pool):
+    for seed in range(100):
+        check(seed, SHAPES[seed % len(SHAPES)])
+
+
+def test_several_callers_at_once(pool):
+    """One has the board; the others compute alone."""
+    errors = []
+
+    def caller(first):
+        try:
+            for seed in range(first, first + 60):
+                check(seed, SHAPES[seed % len(SHAPES)])
+        except BaseException as error:
+            errors.append(error)
+
+    callers = [threading.Thread(target=caller, args=(100 * i,)) for i in range(4)]
+    for thread in callers:
+        thread.start()
+    for thread in callers:
+        thread.join(timeout=60)
+    assert errors == []
+    assert not any(thread.is_alive() for thread in callers)
+
+
+def test_products_between_other_tasks(pool):
+    seen = []
+    for seed in range(50):
+        check(seed, SHAPES[seed % len(SHAPES)])
+        pool.run(lambda thread, num_threads: seen.append(thread))
+    assert sorted(seen) == sorted(list(range(pool.num_threads)) * 50)
+
+
+def test_who_sleeps_is_not_waited_for_and_is_woken(monkeypatch):
+    NumbaAttentionBackend.warm_up()
+    monkeypatch.setattr(threads, "_pool", ThreadPool(2))
+    check(0, SHAPES[0])  # so that it has been awake
+    time.sleep(0.05)
+    x, weight, out = operands(1, *SHAPES[0])
+    assert not multiply_together(threads.get_pool().board, x, weight, out)
+    np.testing.assert_allclose(out, x @ weight.T, atol=2e-4)
+    woken = []
+    monkeypatch.setattr(threads.get_pool(), "wake", lambda: woken.append(True))
+    multiply(x, weight, out)
+    assert woken == [True]
+
+
+def test_somebody_helps(monkeypatch):
+    """With a large product, a thread that is called comes in time."""
+    NumbaAttentionBackend.warm_up()
+    monkeypatch.setattr(threads, "_pool", ThreadPool(2))
+    x, weight, out = operands(2, 8, 1024, 20_000)
+    helped = []
+    for _ in range(20):
+        threads.get_pool().wake()
+        helped.append(multiply_together(threads.get_pool().board, x, weight, out))
+    assert any(helped)
+    np.testing.assert_allclose(out, x @ weight.T, atol=5e-4)
+
+
+def test_the_board_is_empty_afterwards(pool):
+    check(3, SHAPES[0])
+    assert pool.board[TAKEN] == pool.board[UNFINISHED_PARTS] == 0
+    assert pool.board[UNTAKEN_PARTS] <= 0
+
+
+def test_a_taken_board_is_left_alone():
+    board = np.zeros(BOARD_SIZE, np.int64)
+    board[TAKEN] = 1
+    before = board.copy()
+    x, weight, out = operands(4, *SHAPES[2])
+    assert multiply_together(board, x, weight, out)
+    np.testing.assert_allclose(out, x @ weight.T, atol=2e-4)
+    np.testing.assert_array_equal(board, before)
+
+
+def test_alone_one_takes_all_parts():
+    board = np.zeros(BOARD_SIZE, np.int64)
+    for seed, rows in enumerate([1, NUM_PARTS - 1, NUM_PARTS, 5 * NUM_PARTS + 3]):
+        x, weight, out = operands(seed, 2, 20, rows)
+        assert not multiply_together(board, x, weight, out)
+        np.testing.assert_allclose(out, x @ weight.T, atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_child_has_a_board_of_its_own():
+    NumbaAttentionBackend.warm_up()
+    check(5, SHAPES[0])
+    pid = os.fork()
+    if pid == 0:
+        try:
+            check(6, SHAPES[0])
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_without_compiler(monkeypatch):
+    monkeypatch.setattr(threads, "_pool", ThreadPool(2))
+    monkeypatch.setattr(board_module.numba.config, "DISABLE_JIT", 1)
+    check(7, SHAPES[0])
