@@ -30,8 +30,8 @@ PRODUCT = 64  # where x, weight and out are in memory; tokens, input size, outpu
 # Few enough that each is worth taking, and many enough that no thread waits long for the last one.
 NUM_PARTS = 8
 
-# About a tenth of a millisecond: the time between two products of a step.
-_TRIES = 100_000
+# About five milliseconds: more than passes between two products, also when a step lies between.
+_TRIES = 700_000
 # Some microseconds: the time that a thread needs to get from the counter out of Python.
 _TRIES_MORE = 4_000
 
