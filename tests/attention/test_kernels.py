@@ -118,6 +118,21 @@ def test_one_compiled_version_of_each_kernel_serves_all_batches():
         assert len(kernel.signatures) <= 1, kernel.signatures
 
 
+def test_many_sequences_are_shared_out_whole_and_few_by_heads_to_the_same_result():
+    batch = make_batch(6, 3, 8, 4, query_lens=[1] * 70, context_lens=list(range(70)), window=30)
+    _, cache = run(NumbaAttentionBackend, batch)
+    tables, lens = batch.metadata.block_tables, batch.metadata.seq_lens
+    together = np.full_like(batch.query, np.nan)
+    alone = together.copy()
+    NumbaAttentionBackend.paged_attention(batch.query, cache, tables, lens, batch.scale, 30, together)
+    np.testing.assert_allclose(together, dense(batch), atol=1e-5)
+    for i in range(70):
+        one = slice(i, i + 1)
+        NumbaAttentionBackend.paged_attention(batch.query[one], cache, tables[one], lens[one],
+                                              batch.scale, 30, alone[one])
+    np.testing.assert_array_equal(alone, together)
+
+
 def test_a_tile_of_a_window_reads_only_what_it_sees():
     """Blocks that no query of the tile sees may be anything."""
     batch = make_batch(2, 1, 8, 4, query_lens=[3], context_lens=[200], window=9)
@@ -131,5 +146,5 @@ def test_reading_ahead_is_in_the_compiled_code():
     """It changes no number, so nothing else would miss it."""
     attend = numba.njit(paged_attn.attend.py_func)  # what comes from the disk cannot be looked at
     attend(np.ones((2, 8), np.float32), 5, np.ones((2, 2, 1, 4, 8), np.float32),
-           np.arange(2, dtype=np.int32), 0, 9)
+           np.arange(2, dtype=np.int32), 0, 1, 9)
     assert "llvm.prefetch" in next(iter(attend.inspect_llvm().values()))

@@ -25,6 +25,9 @@ Ints = NDArray[np.int32]
 # fast caches.
 KEY_TILE = 128
 
+# Sequences for each thread that divide the work evenly enough.
+MANY_SEQUENCES = 8
+
 
 @jit(EXACT)
 def reshape_and_cache(key: Floats, value: Floats, kv_cache: Floats,
@@ -52,10 +55,21 @@ def total(weights: Floats) -> float:
 
 @jit(REORDERED | {"nnan"})
 def maximum(scores: Floats, floor: float) -> float:
-    """Return the highest score, at least `floor`; NaN among the scores is passed over."""
-    for t in range(len(scores)):
-        floor = max(floor, scores[t])
-    return floor
+    """Return the highest score, at least `floor`; NaN among the scores is passed over.
+
+    As four maxima, of every fourth score: the compiler leaves one as it is, a chain in which each
+    comparison waits for the one before.
+    """
+    a = b = c = d = floor
+    fours = len(scores) - len(scores) % 4
+    for t in range(0, fours, 4):
+        a = max(a, scores[t])
+        b = max(b, scores[t + 1])
+        c = max(c, scores[t + 2])
+        d = max(d, scores[t + 3])
+    for t in range(fours, len(scores)):
+        a = max(a, scores[t])
+    return max(max(a, b), max(c, d))
 
 
 @jit(EXACT)
@@ -107,15 +121,18 @@ def exponentiate(scores: Floats, begin: int, end: int, r: int, highest: Floats, 
 
 
 @jit(REORDERED)
-def put_scores(rows: Floats, keys: Floats, num_keys: int, scores: Floats, column: int) -> None:
+def put_scores(rows: Floats, keys: Floats, num_keys: int, following: Floats, scores: Floats,
+               column: int) -> None:
     """Put the products of all rows with the first keys of a block into `scores`, from `column` on.
 
-    Four keys at a time, so that each number of a row is loaded once for them.
+    Four keys at a time, so that each number of a row is loaded once for them, and meanwhile four
+    of the `following` block are fetched.
     """
     zero = np.float32(0)
     fours = num_keys - num_keys % 4
-    for r in range(len(rows)):
-        for t in range(0, fours, 4):
+    for t in range(0, fours, 4):
+        fetch(following[t:t + 4])
+        for r in range(len(rows)):
             s0, s1, s2, s3 = zero, zero, zero, zero
             for d in range(rows.shape[1]):
                 s0 += rows[r, d] * keys[t, d]
@@ -126,6 +143,7 @@ def put_scores(rows: Floats, keys: Floats, num_keys: int, scores: Floats, column
             scores[r, column + t + 1] = s1
             scores[r, column + t + 2] = s2
             scores[r, column + t + 3] = s3
+    for r in range(len(rows)):
         for t in range(fours, num_keys):
             s0 = zero
             for d in range(rows.shape[1]):
@@ -134,20 +152,23 @@ def put_scores(rows: Floats, keys: Floats, num_keys: int, scores: Floats, column
 
 
 @jit(EXACT)
-def add_values(weights: Floats, column: int, values: Floats, num_values: int,
+def add_values(weights: Floats, column: int, values: Floats, num_values: int, following: Floats,
                sums: Floats) -> None:
     """Add the first values of a block, times their weights from `column` on, to each row's sum.
 
-    Four values at a time, so that each sum is loaded and stored once for them.
+    Four values at a time, so that each sum is loaded and stored once for them, and meanwhile four
+    of the `following` block are fetched.
     """
     fours = num_values - num_values % 4
-    for r in range(len(sums)):
-        for t in range(0, fours, 4):
+    for t in range(0, fours, 4):
+        fetch(following[t:t + 4])
+        for r in range(len(sums)):
             w0, w1 = weights[r, column + t], weights[r, column + t + 1]
             w2, w3 = weights[r, column + t + 2], weights[r, column + t + 3]
             for d in range(sums.shape[1]):
                 sums[r, d] = (sums[r, d] + w0 * values[t, d] + w1 * values[t + 1, d]
                               + w2 * values[t + 2, d] + w3 * values[t + 3, d])
+    for r in range(len(sums)):
         for t in range(fours, num_values):
             w0 = weights[r, column + t]
             for d in range(sums.shape[1]):
@@ -155,16 +176,16 @@ def add_values(weights: Floats, column: int, values: Floats, num_values: int,
 
 
 @jit(REORDERED)
-def attend(rows: Floats, seq_len: int, kv_cache: Floats, block_table: Ints, kv_head: int,
-           window: int) -> Floats:
+def attend(rows: Floats, seq_len: int, kv_cache: Floats, block_table: Ints, first_head: int,
+           last_head: int, window: int) -> Floats:
     """Return the weighted mean of values for each row; each sees the last `window` tokens.
 
     Parameters
     ----------
-    rows : (group, head_size) float32
-        Scaled queries of one token.
+    rows : (num_heads * group, head_size) float32
+        Scaled queries of one token, `group` for each key head from `first_head` up to `last_head`.
     """
-    block_size = kv_cache.shape[3]
+    block_size, group = kv_cache.shape[3], len(rows) // (last_head - first_head)
     last_block = (seq_len - 1) // block_size
     blocks_at_once = max(1, KEY_TILE // block_size)
     weights = np.empty((len(rows), blocks_at_once * block_size), np.float32)
@@ -175,18 +196,22 @@ def attend(rows: Floats, seq_len: int, kv_cache: Floats, block_table: Ints, kv_h
         blocks = range(first, min(first + blocks_at_once, last_block + 1))
         start = first * block_size  # the token whose key is in column 0 of weights
         for block in blocks:
-            fetch(kv_cache[0, block_table[min(block + 1, last_block)], kv_head])
-            t = block * block_size
-            put_scores(rows, kv_cache[0, block_table[block], kv_head], min(block_size, seq_len - t),
-                       weights, t - start)
+            t, following = block * block_size, block_table[min(block + 1, last_block)]
+            for i in range(last_head - first_head):
+                head, r = first_head + i, i * group
+                put_scores(rows[r:r + group], kv_cache[0, block_table[block], head],
+                           min(block_size, seq_len - t), kv_cache[0, following, head],
+                           weights[r:r + group], t - start)
         visible = seq_len - start
         for r in range(len(rows)):
             exponentiate(weights[r], max(0, visible - window), visible, r, highest, totals, sums)
         for block in blocks:
-            fetch(kv_cache[1, block_table[min(block + 1, last_block)], kv_head])
-            t = block * block_size
-            add_values(weights, t - start, kv_cache[1, block_table[block], kv_head],
-                       min(block_size, seq_len - t), sums)
+            t, following = block * block_size, block_table[min(block + 1, last_block)]
+            for i in range(last_head - first_head):
+                head, r = first_head + i, i * group
+                add_values(weights[r:r + group], t - start, kv_cache[1, block_table[block], head],
+                           min(block_size, seq_len - t), kv_cache[1, following, head],
+                           sums[r:r + group])
     for r in range(len(rows)):
         for d in range(rows.shape[1]):
             sums[r, d] /= totals[r]
@@ -199,8 +224,8 @@ def paged_attention(thread: int, num_threads: int, query: Floats, kv_cache: Floa
                     out: Floats) -> None:
     """Attend from the last token of each sequence.
 
-    Called on each thread of a pool; a thread takes every `num_threads`-th pair of a sequence and a
-    key head.
+    Called on each thread of a pool; a thread takes every `num_threads`-th sequence, with all key
+    heads, because those of a block lie side by side.  Of few sequences it takes single key heads.
 
     Parameters
     ----------
@@ -215,11 +240,14 @@ def paged_attention(thread: int, num_threads: int, query: Floats, kv_cache: Floa
     """
     num_kv_heads = kv_cache.shape[2]
     group = query.shape[1] // num_kv_heads
-    for pair in range(thread, len(seq_lens) * num_kv_heads, num_threads):
-        seq, kv_head = pair // num_kv_heads, pair % num_kv_heads
-        first, last = kv_head * group, (kv_head + 1) * group
-        out[seq, first:last] = attend(query[seq, first:last] * scale, seq_lens[seq], kv_cache,
-                                      block_tables[seq], kv_head, window)
+    heads_at_once = num_kv_heads if len(seq_lens) >= MANY_SEQUENCES * num_threads else 1
+    takes = num_kv_heads // heads_at_once  # of each sequence
+    for take in range(thread, len(seq_lens) * takes, num_threads):
+        seq, first_head = take // takes, take % takes * heads_at_once
+        last_head = first_head + heads_at_once
+        rows = slice(first_head * group, last_head * group)
+        out[seq, rows] = attend(query[seq, rows] * scale, seq_lens[seq], kv_cache,
+                                block_tables[seq], first_head, last_head, window)
 
 
 @jit(EXACT)
