@@ -124,7 +124,8 @@ def test_many_sequences_are_shared_out_whole_and_few_by_heads_to_the_same_result
     tables, lens = batch.metadata.block_tables, batch.metadata.seq_lens
     together = np.full_like(batch.query, np.nan)
     alone = together.copy()
-    NumbaAttentionBackend.paged_attention(batch.query, cache, tables, lens, batch.scale, 30, together)
+    NumbaAttentionBackend.paged_attention(batch.query, cache, tables, lens, batch.scale, 30,
+                                          together)
     np.testing.assert_allclose(together, dense(batch), atol=1e-5)
     for i in range(70):
         one = slice(i, i + 1)
