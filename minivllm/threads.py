@@ -2,8 +2,9 @@
 
 vLLM leaves this to its CUDA streams.  On a CPU, Numba's own threads (``parallel=True``) and those
 of the BLAS library wait for work by spinning, each on the cores that the other needs.  The
-threads here serve both: they wait awake for a moment, then sleep, and BLAS is kept to the thread
-that calls it.  Their number is `envs.num_threads()`.
+threads here serve both: they wait awake for some milliseconds, in which they help with products
+(`minivllm.attention.ops.products`), then sleep, and BLAS is kept to the thread that calls it.
+Their number is `envs.num_threads()`.
 """
 
 import os
@@ -107,7 +108,8 @@ class ThreadPool:
                 done.put(None)
             except BaseException as error:
                 done.put(error)
-            self.board[_FINISHED] += 1
+            if function is not _do_nothing:
+                self.board[_FINISHED] += 1
 
     def run(self, function: Callable[..., Any], *args: Any) -> None:
         """Call ``function(thread, num_threads, *args)`` for each thread number, and wait.

@@ -14,13 +14,10 @@ import random
 import corpus
 import numpy as np
 import numpy_forward
-import safetensors.torch
-import tokenizers
 import torch
 import torch.nn.functional as F
 from corpus_facts import fact_checks
-from tiny_model import TinyLlama
-from train_tiny import HELD_OUT_SEED, MODEL_DIR, RECORD, encode_documents, held_out_loss
+from train_tiny import HELD_OUT_SEED, MODEL_DIR, RECORD, encode_documents, held_out_loss, load
 
 QUICK_START = [
     "Hello, my name is",
@@ -28,15 +25,6 @@ QUICK_START = [
     "The capital of France is",
     "The future of AI is",
 ]
-
-
-def load(directory):
-    """Return tokenizer and torch model of an exported directory."""
-    with open(directory / "config.json", encoding="utf-8") as file:
-        model = TinyLlama(json.load(file))
-    weights = safetensors.torch.load_file(directory / "model.safetensors")
-    model.load_state_dict({name: value.float() for name, value in weights.items()})
-    return tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json")), model.eval()
 
 
 def largest_difference(model, tokenizer, directory):
@@ -135,9 +123,8 @@ def write_card(directory, result, record):
         text = file.read()
     values = {
         **result["config"],
-        "runs": "\n".join(
-            "| {documents:,} | {characters:,} | {rate} | {steps:,} | {tokens:,} | {minutes} |"
-            .format(**run) for run in record),
+        "runs": "\n".join("| {documents:,} | {games:.0%} | {rate} | {steps:,} | {tokens:,} |"
+                          .format(**run) for run in record),
         "megabytes": f"{(directory / 'model.safetensors').stat().st_size / 1e6:.1f}",
         "parameters": f"{result['parameters']:,}",
         "loss": f"{result['loss']:.3f}",

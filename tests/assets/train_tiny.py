@@ -14,6 +14,7 @@ import argparse
 import json
 import math
 import pathlib
+import random
 import time
 
 import corpus
@@ -22,6 +23,8 @@ import safetensors.torch
 import tokenizers
 import torch
 import torch.nn.functional as F
+from corpus_games import memory_game
+from muon import Muon
 from tiny_model import TinyLlama
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
@@ -79,12 +82,19 @@ def write_json(path, data):
 
 
 def add_record(path, record, fresh):
-    """Note a training for the model card, after those that it started from."""
+    """Note a run for the model card, after those that it started from."""
     runs = []
-    if not fresh and path.exists():
+    if not fresh:
         with open(path, encoding="utf-8") as file:
             runs = json.load(file)
     write_json(path, runs + [record])
+
+
+def make_texts(count, games):
+    """Return documents of the corpus, a share of them memory games in place of others."""
+    rng = random.Random(TRAIN_SEED)
+    return [memory_game(rng) if rng.random() < games else corpus.document(rng)
+            for _ in range(count)]
 
 
 def train_tokenizer(texts, vocab_size):
@@ -103,25 +113,13 @@ def train_tokenizer(texts, vocab_size):
     return tokenizer
 
 
-def start_from(model, tokenizer, directory):
-    """Start from the weights of an earlier export, for a second training.
-
-    The vocabulary may have changed. A token that the earlier one lacks starts
-    as the mean of the tokens into which it was cut there.
-    """
+def load(directory):
+    """Return tokenizer and model of an earlier export."""
+    with open(directory / "config.json", encoding="utf-8") as file:
+        model = TinyLlama(json.load(file))
     weights = safetensors.torch.load_file(directory / "model.safetensors")
-    weights = {name: value.float() for name, value in weights.items()}
-    old = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
-    table = weights["model.embed_tokens.weight"]
-    rows = []
-    for index in range(tokenizer.get_vocab_size()):
-        token = tokenizer.id_to_token(index)
-        ids = [old.token_to_id(token)]
-        if ids[0] is None:
-            ids = old.encode(tokenizer.decode([index])).ids
-        rows.append(table[ids].mean(0))
-    weights["model.embed_tokens.weight"] = torch.stack(rows)
-    model.load_state_dict(weights)
+    model.load_state_dict({name: value.float() for name, value in weights.items()})
+    return tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json")), model
 
 
 def encode_documents(tokenizer, texts):
@@ -161,22 +159,28 @@ def held_out_loss(model, tokens, length=256, rows=64):
     return sum(loss_of(model, part).item() for part in batch.split(8)) / (rows / 8)
 
 
-def make_optimizer(model, rate):
-    """Return AdamW with weight decay on the matrices only."""
-    matrices = [p for p in model.parameters() if p.dim() == 2]
-    vectors = [p for p in model.parameters() if p.dim() < 2]
-    groups = [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=rate, betas=(0.9, 0.98), eps=1e-9, fused=True)
+def make_optimizers(model, rate):
+    """Return Muon for the matrices of the layers and AdamW for the rest.
 
-
-def batch_shape(args, progress):
-    """Return rows and length of a batch; long rows only near the end.
-
-    Short rows are cheaper and show more starts of texts. The last part of
-    the training uses rows as long as the model's whole window, so that late
-    positions are sensible, too.
+    The embedding is a table of vectors and no map between them: most of its
+    rows have no gradient in most steps.
     """
-    if progress < 0.85:
+    matrices = [p for p in model.model.layers.parameters() if p.dim() == 2]
+    chosen = {id(p) for p in matrices}
+    rest = [p for p in model.parameters() if id(p) not in chosen]
+    return [
+        Muon(matrices, rate),
+        torch.optim.AdamW(rest, lr=0.3 * rate, betas=(0.9, 0.98), weight_decay=0.0, fused=True),
+    ]
+
+
+def batch_shape(args, step):
+    """Return rows and length of a batch; every second one has long rows.
+
+    Short rows are cheaper and show more starts of texts. Long ones, as long as the model's whole
+    window, make late positions sensible; where they come only at the end, they spoil what is there.
+    """
+    if step % 2:
         return args.rows, args.length
     return max(1, args.rows * args.length // 1024), 1024
 
@@ -190,19 +194,22 @@ def train(model, tokens, starts, held_out, args, save):
     and not its end rough. `save` is called every 500 steps, so that an
     interrupted training leaves something that works.
     """
-    optimizer = make_optimizer(model, args.rate)
+    optimizers = make_optimizers(model, args.rate)
+    groups = [group for optimizer in optimizers for group in optimizer.param_groups]
+    peaks = [group["lr"] for group in groups]
     rng = np.random.default_rng(TRAIN_SEED)
     begin, step, seen, recent = time.time(), 0, 0, []
     while (progress := max(step / args.steps, (time.time() - begin) / 60 / args.minutes)) < 1:
-        rate = 0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * progress))
-        for group in optimizer.param_groups:
-            group["lr"] = args.rate * rate * min(1.0, (step + 1) / 100)
-        batch = make_batch(rng, tokens, starts, *batch_shape(args, progress))
+        share = 0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * progress))
+        for group, peak in zip(groups, peaks, strict=True):
+            group["lr"] = peak * share * min(1.0, (step + 1) / 100)
+        batch = make_batch(rng, tokens, starts, *batch_shape(args, step))
         loss = loss_of(model, batch)
-        optimizer.zero_grad()
+        model.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
+        for optimizer in optimizers:
+            optimizer.step()
         step, seen = step + 1, seen + batch[:, 1:].numel()
         recent.append(loss.item())
         if step % 200 == 0:
@@ -241,13 +248,14 @@ def export(model, tokenizer, config, directory):
 def main():
     """Generate, train and export."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=3200)
-    parser.add_argument("--minutes", type=float, default=60.0, help="time limit")
+    parser.add_argument("--steps", type=int, default=7000)
+    parser.add_argument("--minutes", type=float, default=120.0, help="time limit")
     parser.add_argument("--documents", type=int, default=110_000)
+    parser.add_argument("--games", type=float, default=0.05, help="share of memory games")
     parser.add_argument("--vocab", type=int, default=2560)
     parser.add_argument("--rows", type=int, default=12)
     parser.add_argument("--length", type=int, default=256)
-    parser.add_argument("--rate", type=float, default=3e-3)
+    parser.add_argument("--rate", type=float, default=5e-3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--start", type=pathlib.Path, help="earlier export to go on from")
     parser.add_argument("--out", type=pathlib.Path, default=MODEL_DIR)
@@ -256,14 +264,15 @@ def main():
     torch.manual_seed(TRAIN_SEED)
     torch.set_num_threads(args.threads)
 
-    texts = list(corpus.documents(args.documents, TRAIN_SEED))
-    tokenizer = train_tokenizer(texts[:30_000], args.vocab)
+    texts = make_texts(args.documents, args.games)
+    if args.start:
+        tokenizer, model = load(args.start)
+    else:
+        tokenizer = train_tokenizer(texts[:30_000], args.vocab)
+        model = TinyLlama(model_config(tokenizer.get_vocab_size()))
     tokens, starts = encode_documents(tokenizer, texts)
     held_out, _ = encode_documents(tokenizer, list(corpus.documents(1000, HELD_OUT_SEED)))
     config = model_config(tokenizer.get_vocab_size())
-    model = TinyLlama(config)
-    if args.start:
-        start_from(model, tokenizer, args.start)
     size = sum(p.numel() for p in model.parameters())
     print(f"characters {sum(map(len, texts))} tokens {len(tokens)} "
           f"vocabulary {config['vocab_size']} parameters {size}", flush=True)
@@ -273,8 +282,7 @@ def main():
 
     record = train(model, tokens, starts, held_out, args, save)
     save()
-    record.update(characters=sum(map(len, texts)), documents=args.documents,
-                  vocabulary=config["vocab_size"], rate=args.rate)
+    record.update(documents=args.documents, games=args.games, rate=args.rate)
     add_record(args.record, record, fresh=args.start is None)
 
 

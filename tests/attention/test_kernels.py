@@ -118,20 +118,23 @@ def test_one_compiled_version_of_each_kernel_serves_all_batches():
         assert len(kernel.signatures) <= 1, kernel.signatures
 
 
-def test_many_sequences_are_shared_out_whole_and_few_by_heads_to_the_same_result():
-    batch = make_batch(6, 3, 8, 4, query_lens=[1] * 70, context_lens=list(range(70)), window=30)
+def test_many_sequences_are_taken_whole_and_few_by_heads_to_the_same_result():
+    batch = make_batch(6, 3, 8, 4, query_lens=[1] * 150, context_lens=list(range(50, 200)),
+                       window=30)
     _, cache = run(NumbaAttentionBackend, batch)
     tables, lens = batch.metadata.block_tables, batch.metadata.seq_lens
-    together = np.full_like(batch.query, np.nan)
-    alone = together.copy()
-    NumbaAttentionBackend.paged_attention(batch.query, cache, tables, lens, batch.scale, 30,
-                                          together)
-    np.testing.assert_allclose(together, dense(batch), atol=1e-5)
-    for i in range(70):
+    alone = np.full_like(batch.query, np.nan)
+    for i in range(150):
         one = slice(i, i + 1)
         NumbaAttentionBackend.paged_attention(batch.query[one], cache, tables[one], lens[one],
                                               batch.scale, 30, alone[one])
-    np.testing.assert_array_equal(alone, together)
+    np.testing.assert_allclose(alone, dense(batch), atol=1e-5)
+    for num_threads in (1, 2, 5):
+        together = np.full_like(batch.query, np.nan)
+        for thread in range(num_threads):
+            paged_attn.paged_attention(thread, num_threads, batch.query, cache, tables, lens,
+                                       np.float32(batch.scale), 30, together)
+        np.testing.assert_array_equal(alone, together)
 
 
 def test_a_tile_of_a_window_reads_only_what_it_sees():

@@ -20,6 +20,7 @@ import numpy as np
 from minivllm import LLM
 from minivllm.attention.backends.numba_backend import NumbaAttentionBackend
 from minivllm.attention.ops.jit import REORDERED, jit
+from minivllm.attention.ops.memory import fetch
 from minivllm.bench.cases import TimedRequest, random_tokens
 from minivllm.bench.machine import measure_limits
 from minivllm.bench.serving import serve
@@ -31,14 +32,20 @@ SHAPES = [(1, 1024), (1, 8192), (32, 128), (32, 256), (32, 512), (32, 1024), (32
 
 
 @jit(REORDERED)
-def read_blocks(thread, num_threads, kv_cache, block_tables, sums):
-    for pair in range(thread, len(block_tables) * kv_cache.shape[2], num_threads):
-        seq, kv_head = pair // kv_cache.shape[2], pair % kv_cache.shape[2]
-        for which in range(2):
-            for block in block_tables[seq]:
-                for t in range(kv_cache.shape[3]):
-                    for d in range(kv_cache.shape[4]):
-                        sums[thread] += kv_cache[which, block, kv_head, t, d]
+def read_blocks(thread, num_threads, kv_cache, blocks, sums):
+    """Add up the numbers of a share of the blocks, and ask for the next one meanwhile."""
+    share = blocks[len(blocks) * thread // num_threads:len(blocks) * (thread + 1) // num_threads]
+    for which in range(2):
+        for i in range(len(share)):
+            for kv_head in range(kv_cache.shape[2]):
+                block = kv_cache[which, share[i], kv_head]
+                following = kv_cache[which, share[min(i + 1, len(share) - 1)], kv_head]
+                total = np.float32(0)
+                for t in range(block.shape[0]):
+                    fetch(following[t:t + 1])
+                    for d in range(block.shape[1]):
+                        total += block[t, d]
+                sums[thread] += total
 
 
 def decode_speeds(num_seqs, seq_len, rounds):
@@ -58,7 +65,7 @@ def decode_speeds(num_seqs, seq_len, rounds):
 
     def read():
         for cache in caches:
-            get_pool().run(read_blocks, cache, tables, sums)
+            get_pool().run(read_blocks, cache, tables.ravel(), sums)
 
     seconds = {attend: [], read: []}
     for i in range(rounds + 1):

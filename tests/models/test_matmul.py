@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minivllm.attention.ops import layers
-from minivllm.attention.ops.linear import linear
+from minivllm.attention.ops.products import linear
 from minivllm.model_executor.layers import matmul
 from minivllm.model_executor.layers.linear import QKVParallelLinear
 from minivllm.model_executor.module import empty_aligned, empty_weight, zeros_aligned

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from minivllm.attention.backends.abstract import AttentionBackend, AttentionMetadata
 from minivllm.attention.backends.numpy_backend import gather
 from minivllm.attention.ops import layers
-from minivllm.attention.ops.board import multiply_together, wait_awake
 from minivllm.attention.ops.jit import is_compiled
-from minivllm.attention.ops.linear import linear
 from minivllm.attention.ops.paged_attn import paged_attention, reshape_and_cache, weigh
+from minivllm.attention.ops.products import linear, multiply_together, wait_awake
 from minivllm.threads import BOARD_SIZE, share, wait_awake_with
 
 _EVERYTHING = 1 << 30  # a window that hides nothing

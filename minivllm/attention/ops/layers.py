@@ -2,7 +2,8 @@
 
 Each computes what the layer of its name in `minivllm.model_executor.layers` defines in NumPy, in
 one pass over the rows instead of one for each operation.  They are called on every thread of a
-pool with the same arguments, and each takes an equal share of the rows.
+pool with the same arguments, and each takes an equal share of the rows.  Only `multiply` is called
+once and shares its work itself.
 """
 
 import math
@@ -10,9 +11,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from minivllm.attention.ops.board import multiply as multiply  # a kernel of layers, too
 from minivllm.attention.ops.jit import EXACT, REORDERED, jit
 from minivllm.attention.ops.paged_attn import exp_minus
+from minivllm.attention.ops.products import multiply as multiply
 
 Floats = NDArray[np.float32]
 

@@ -7,7 +7,7 @@ Gimelshein, 2018; FlashAttention, 2022).  In a prefill the work is two matrix pr
 computes; `weigh` is what is between them.
 
 In all loops ``t`` counts tokens, ``d`` places in a head, and ``r`` rows: a row is the query of one
-token and one query head; all rows share a key head, whose keys and values they read together.
+token and one query head; rows that share a key head read its keys and values together.
 """
 
 import math
@@ -21,11 +21,11 @@ from minivllm.attention.ops.memory import fetch
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]
 
-# Tokens that a decode attends to at a time: so many that their keys, values and scores stay in the
-# fast caches.
+# Tokens that a decode attends to at a time: so many that keys and values of a head, and their
+# scores, stay in the fast caches.
 KEY_TILE = 128
 
-# Sequences for each thread that divide the work evenly enough.
+# So many sequences for each thread, if all are as long as the longest, divide evenly enough.
 MANY_SEQUENCES = 8
 
 
@@ -182,7 +182,7 @@ def attend(rows: Floats, seq_len: int, kv_cache: Floats, block_table: Ints, firs
 
     Parameters
     ----------
-    rows : (num_heads * group, head_size) float32
+    rows : ((last_head - first_head) * group, head_size) float32
         Scaled queries of one token, `group` for each key head from `first_head` up to `last_head`.
     """
     block_size, group = kv_cache.shape[3], len(rows) // (last_head - first_head)
@@ -240,10 +240,11 @@ def paged_attention(thread: int, num_threads: int, query: Floats, kv_cache: Floa
     """
     num_kv_heads = kv_cache.shape[2]
     group = query.shape[1] // num_kv_heads
-    heads_at_once = num_kv_heads if len(seq_lens) >= MANY_SEQUENCES * num_threads else 1
-    takes = num_kv_heads // heads_at_once  # of each sequence
-    for take in range(thread, len(seq_lens) * takes, num_threads):
-        seq, first_head = take // takes, take % takes * heads_at_once
+    many = seq_lens.sum() >= MANY_SEQUENCES * num_threads * seq_lens.max()
+    heads_at_once = num_kv_heads if many else 1
+    pieces = num_kv_heads // heads_at_once  # of each sequence
+    for piece in range(thread, len(seq_lens) * pieces, num_threads):
+        seq, first_head = piece // pieces, piece % pieces * heads_at_once
         last_head = first_head + heads_at_once
         rows = slice(first_head * group, last_head * group)
         out[seq, rows] = attend(query[seq, rows] * scale, seq_lens[seq], kv_cache,

@@ -26,7 +26,7 @@ def linear(x: Array, weight: Array, kernels: ModuleType | None = None) -> Array:
     weight : (output_size, input_size) float32
         As checkpoints store it.
     kernels : module, optional
-        Where a compiled `multiply` for few tokens is.
+        Where `multiply`, for few tokens, is.
 
     Returns
     -------
@@ -37,8 +37,9 @@ def linear(x: Array, weight: Array, kernels: ModuleType | None = None) -> Array:
         return plain
     output = np.empty((len(x), len(weight)), dtype=np.float32)
     if kernels is not None and len(x) <= _FEW_TOKENS:
-        # The kernel takes addresses, so it relies on this.
-        kernels.multiply(np.ascontiguousarray(x, np.float32), np.ascontiguousarray(weight), output)
+        # It hands addresses over, so it relies on kind and order of the numbers.
+        kernels.multiply(np.ascontiguousarray(x, np.float32),
+                         np.ascontiguousarray(weight, np.float32), output)
     else:
         share(len(x) * weight.size, _linear_share, x, weight, output)
     return output
@@ -48,7 +49,7 @@ def _linear_share(thread: int, num_threads: int, x: Array, weight: Array, output
     """Compute one thread's columns of the output.
 
     The BLAS library could share the work itself, but its threads spin while they wait, on the
-    cores that the attention kernels and other programs need.
+    cores that the attention kernels need.
     """
     start = len(weight) * thread // num_threads
     end = len(weight) * (thread + 1) // num_threads

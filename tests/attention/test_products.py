@@ -9,8 +9,8 @@ import pytest
 
 from minivllm import threads
 from minivllm.attention.backends.numba_backend import NumbaAttentionBackend
-from minivllm.attention.ops import board as board_module
-from minivllm.attention.ops.board import (
+from minivllm.attention.ops import products
+from minivllm.attention.ops.products import (
     NUM_PARTS,
     TAKEN,
     UNFINISHED_PARTS,
@@ -80,13 +80,14 @@ def test_products_between_other_tasks(pool):
 def test_who_sleeps_is_not_waited_for_and_is_woken(monkeypatch):
     NumbaAttentionBackend.warm_up()
     monkeypatch.setattr(threads, "_pool", ThreadPool(2))
-    check(0, SHAPES[0])  # so that it has been awake
-    time.sleep(0.05)
-    x, weight, out = operands(1, *SHAPES[0])
-    assert not multiply_together(threads.get_pool().board, x, weight, out)
+    pool, (x, weight, out) = threads.get_pool(), operands(1, *SHAPES[0])
+    deadline = time.monotonic() + 30
+    while multiply_together(pool.board, x, weight, out):  # until nobody helps any more
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
     np.testing.assert_allclose(out, x @ weight.T, atol=2e-4)
     woken = []
-    monkeypatch.setattr(threads.get_pool(), "wake", lambda: woken.append(True))
+    monkeypatch.setattr(pool, "wake", lambda: woken.append(True))
     multiply(x, weight, out)
     assert woken == [True]
 
@@ -143,7 +144,7 @@ def test_a_forked_child_has_a_board_of_its_own():
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
-def test_without_compiler(monkeypatch):
+def test_if_nothing_is_compiled_python_hands_over(monkeypatch):
     monkeypatch.setattr(threads, "_pool", ThreadPool(2))
-    monkeypatch.setattr(board_module.numba.config, "DISABLE_JIT", 1)
+    monkeypatch.setattr(products.numba.config, "DISABLE_JIT", 1)
     check(7, SHAPES[0])

@@ -1,4 +1,4 @@
-"""Products that threads share in compiled code, without Python between them.
+"""Products of few tokens with a weight, which threads share without Python between them.
 
 To hand a task to another thread in Python takes as long as a small product.  So threads that wait
 for their next task keep looking at a *board*: whoever has a product puts it there, and all take one
@@ -14,18 +14,21 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from minivllm.attention.ops.jit import EXACT, jit
-from minivllm.attention.ops.linear import linear
+from minivllm.attention.ops.jit import EXACT, REORDERED, jit
 from minivllm.threads import get_pool, is_worth_sharing
 
 Floats = NDArray[np.float32]
 Board = NDArray[np.int64]
 
-# Where the numbers of a board are; those that several threads change are on cache lines of their
-# own.  (The pool's counters are on line 0.)
+# Where the numbers of a board are, those that several threads change never on one cache line.  (The
+# pool's counters come first.)
 TAKEN = 16  # 1 while somebody's product is on the board
 UNTAKEN_PARTS, UNFINISHED_PARTS = 32, 48
 PRODUCT = 64  # where x, weight and out are in memory; tokens, input size, output size
+
+# Rows of a weight that all tokens are multiplied with before the next: so many that they stay in
+# the second cache.
+ROWS_AT_ONCE = 64
 
 # Few enough that each is worth taking, and many enough that no thread waits long for the last one.
 NUM_PARTS = 8
@@ -56,9 +59,80 @@ def multiply(x: Floats, weight: Floats, out: Floats) -> None:
         pool.wake()
 
 
+@jit(REORDERED)
+def linear(part: int, num_parts: int, x: Floats, weight: Floats, out: Floats) -> None:
+    """Put the products with one of `num_parts` equal groups of the weight's rows into `out`.
+
+    A weight is read from memory once, as three streams that begin a third of the part apart;
+    they, and the fours of tokens, overlap where a number is no multiple.  (BLAS rearranges a
+    weight first, which pays with many tokens.)
+    """
+    num_tokens = len(x)
+    first, last = len(weight) * part // num_parts, len(weight) * (part + 1) // num_parts
+    third = (last - first + 2) // 3
+    second_stream, third_stream = min(first + third, last - third), last - third
+    for begin in range(0, third, ROWS_AT_ONCE):
+        end = min(begin + ROWS_AT_ONCE, third)
+        tokens_at_once = 4 if num_tokens >= 4 else 1
+        for t in range(0, num_tokens, tokens_at_once):
+            t = min(t, num_tokens - tokens_at_once)
+            for i in range(begin, end):
+                a, b, c = first + i, second_stream + i, third_stream + i
+                if tokens_at_once == 4:
+                    put_12_products(x, t, weight, a, b, c, out)
+                else:
+                    put_3_products(x, t, weight, a, b, c, out)
+
+
+@jit(REORDERED)
+def put_3_products(x: Floats, t: int, weight: Floats, a: int, b: int, c: int,
+                   out: Floats) -> None:
+    """Put the products of a token with three rows of the weight into `out`."""
+    token, row_a, row_b, row_c = x[t], weight[a], weight[b], weight[c]
+    sum_a = sum_b = sum_c = np.float32(0)
+    for i in range(len(token)):
+        sum_a += token[i] * row_a[i]
+        sum_b += token[i] * row_b[i]
+        sum_c += token[i] * row_c[i]
+    out[t, a], out[t, b], out[t, c] = sum_a, sum_b, sum_c
+
+
+@jit(REORDERED)
+def put_12_products(x: Floats, t: int, weight: Floats, a: int, b: int, c: int,
+                    out: Floats) -> None:
+    """Put the products of four tokens with three rows of the weight into `out`.
+
+    Twelve sums, three numbers of the rows and one of a token fill the 16 vector registers of AVX2:
+    each number that is loaded is used three or four times.
+    """
+    row_a, row_b, row_c = weight[a], weight[b], weight[c]
+    t0, t1, t2, t3 = x[t], x[t + 1], x[t + 2], x[t + 3]
+    a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = c0 = c1 = c2 = c3 = np.float32(0)
+    for i in range(len(row_a)):
+        a0 += t0[i] * row_a[i]
+        b0 += t0[i] * row_b[i]
+        c0 += t0[i] * row_c[i]
+        a1 += t1[i] * row_a[i]
+        b1 += t1[i] * row_b[i]
+        c1 += t1[i] * row_c[i]
+        a2 += t2[i] * row_a[i]
+        b2 += t2[i] * row_b[i]
+        c2 += t2[i] * row_c[i]
+        a3 += t3[i] * row_a[i]
+        b3 += t3[i] * row_b[i]
+        c3 += t3[i] * row_c[i]
+    out[t, a], out[t + 1, a], out[t + 2, a], out[t + 3, a] = a0, a1, a2, a3
+    out[t, b], out[t + 1, b], out[t + 2, b], out[t + 3, b] = b0, b1, b2, b3
+    out[t, c], out[t + 1, c], out[t + 2, c], out[t + 3, c] = c0, c1, c2, c3
+
+
 @jit(EXACT)
 def multiply_together(board: Board, x: Floats, weight: Floats, out: Floats) -> bool:
-    """Put ``x @ weight.T`` into `out`, and return whether anybody helped or was busy."""
+    """Put ``x @ weight.T`` into `out`, and return whether anybody helped or has the board.
+
+    Who has taken a part finishes it, so the wait at the end is short as long as threads are not
+    more than free cores.  It must not be interrupted: the helper writes into `out`.
+    """
     if exchange(board, TAKEN, 1) == 1:
         linear(0, 1, x, weight, out)
         return True
