@@ -59,8 +59,9 @@ def limit_blas_threads() -> None:
 # (board, index, value): returns when ``board[index]`` is no longer `value`, or after a while.
 Wait = Callable[[Any, int, int], object]
 
+# Of a board: counters of tasks, and what `minivllm.attention.ops.products` keeps behind them.
 BOARD_SIZE = 80
-_POSTED, _FINISHED = 0, 1  # counters of tasks on the board; the rest is for compiled code
+_POSTED, _FINISHED = 0, 1
 
 
 def _do_not_wait(board: Any, index: int, value: int) -> None:

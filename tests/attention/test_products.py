@@ -97,11 +97,11 @@ def test_somebody_helps(monkeypatch):
     NumbaAttentionBackend.warm_up()
     monkeypatch.setattr(threads, "_pool", ThreadPool(2))
     x, weight, out = operands(2, 8, 1024, 20_000)
-    helped = []
-    for _ in range(20):
+    deadline, helped = time.monotonic() + 30, False
+    while not helped and time.monotonic() < deadline:
         threads.get_pool().wake()
-        helped.append(multiply_together(threads.get_pool().board, x, weight, out))
-    assert any(helped)
+        helped = multiply_together(threads.get_pool().board, x, weight, out)
+    assert helped
     np.testing.assert_allclose(out, x @ weight.T, atol=5e-4)
 
 

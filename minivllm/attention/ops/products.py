@@ -192,24 +192,20 @@ def read_afresh(typing_context: Any, board: Any, index: Any) -> Any:
     return types.int64(board, index), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def exchange(typing_context: Any, board: Any, index: Any, value: Any) -> Any:
-    """Set ``board[index]`` and return what it was, in one indivisible step."""
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = _place(context, builder, signature, args)
-        return builder.atomic_rmw("xchg", place, args[2], "seq_cst")
+def _atomic(operation: str) -> Any:
+    """Return a function that changes ``board[index]`` and returns what it was, indivisibly."""
+    @intrinsic  # type: ignore[untyped-decorator]
+    def change(typing_context: Any, board: Any, index: Any, value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            place = _place(context, builder, signature, args)
+            return builder.atomic_rmw(operation, place, args[2], "seq_cst")
 
-    return types.int64(board, types.int64, types.int64), generate
+        return types.int64(board, types.int64, types.int64), generate
+
+    return change
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def add(typing_context: Any, board: Any, index: Any, value: Any) -> Any:
-    """Add to ``board[index]`` and return what it was, in one indivisible step."""
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = _place(context, builder, signature, args)
-        return builder.atomic_rmw("add", place, args[2], "seq_cst")
-
-    return types.int64(board, types.int64, types.int64), generate
+exchange, add = _atomic("xchg"), _atomic("add")
 
 
 def _place(context: Any, builder: Any, signature: Any, args: Any) -> ir.Value:
