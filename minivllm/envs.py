@@ -24,7 +24,7 @@ def num_threads() -> int:
     ``MINIVLLM_NUM_THREADS`` if set, else the number of cores that this process may use.
     """
     if value := os.environ.get("MINIVLLM_NUM_THREADS"):
-        if not value.isdigit() or int(value) < 1:
+        if not value.isdecimal() or int(value) < 1:
             raise ValueError(f"MINIVLLM_NUM_THREADS must be a positive number, got {value!r}.")
         return int(value)
     if hasattr(os, "sched_getaffinity"):

@@ -89,7 +89,7 @@ class Session:
             elif key in self._pages:
                 self._turn_to(key, argument)
             elif key == "g":
-                if not argument.isdigit():
+                if not argument.isdecimal():
                     raise ValueError(f"g takes a number, got {argument!r}: g 5.")
                 self.stepper.go(int(argument))
             elif key == "s":
@@ -204,7 +204,7 @@ def _read_number(session: Session, screen: Screen, redraw: Callable[[], None]) -
             return digits if key in ("\r", "\n") else ""
         if key in ("\x7f", "\b"):
             digits = digits[:-1]
-        elif key.isdigit():
+        elif key.isdecimal():
             digits += key
 
 

@@ -229,10 +229,11 @@ def test_samples_of_a_prompt_share_blocks_until_one_writes():
 
 
 def test_what_is_wrong_is_said_and_the_walk_goes_on(workload: str):
-    out = run_through_a_pipe("w\nhm\nn\ng nine\nw r9\nn\n", "--workload", workload)
+    out = run_through_a_pipe("w\nhm\nn\ng nine\ng ²\nw r9\nn\n", "--workload", workload)
     assert "no step" in out
     assert "'hm' is no command" in out
     assert "a number, got 'nine'" in out
+    assert "a number, got '²'" in out
     assert "there is no request or sequence 'r9'" in out
     assert "step 1  prefill r2" in out
 

@@ -9,7 +9,7 @@ import threading
 import numpy as np
 import pytest
 
-from minivllm import LLM, SamplingParams
+from minivllm import LLM, SamplingParams, envs
 from minivllm.engine.llm_engine import LLMEngine
 from minivllm.pooling_params import PoolingParams
 
@@ -294,6 +294,13 @@ def test_what_is_no_block_manager():
     for block_manager in (5, int):
         with pytest.raises(ValueError, match="must be a subclass of BlockSpaceManager, got"):
             LLM(block_manager=block_manager)
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "2.5", "²"])
+def test_what_is_no_number_of_threads(monkeypatch, value):
+    monkeypatch.setenv("MINIVLLM_NUM_THREADS", value)
+    with pytest.raises(ValueError, match="must be a positive number, got"):
+        envs.num_threads()
 
 
 def test_a_bad_number_of_threads_is_noticed_when_the_model_is_loaded():
