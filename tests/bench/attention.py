@@ -20,7 +20,7 @@ import numpy as np
 from minivllm import LLM
 from minivllm.attention.backends.numba_backend import NumbaAttentionBackend
 from minivllm.attention.ops.jit import REORDERED, jit
-from minivllm.attention.ops.memory import fetch
+from minivllm.attention.ops.paged_attn import fetch
 from minivllm.bench.cases import TimedRequest, random_tokens
 from minivllm.bench.machine import measure_limits
 from minivllm.bench.serving import serve

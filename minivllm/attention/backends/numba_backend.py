@@ -92,7 +92,9 @@ class NumbaAttentionBackend(AttentionBackend):
                 scale, sliding_window, out[prompt.rows])
         if tiles:
             longest = metadata.block_tables.shape[1] * kv_cache.shape[3]
-            share(query.size * longest, attend_from_tiles, iter(tiles), query, kv_cache,
+            # Of a prompt the last tiles first: they see the most tokens, and so nobody waits long
+            # for the thread that has the last one.
+            share(query.size * longest, attend_from_tiles, reversed(tiles), query, kv_cache,
                   np.float32(scale), sliding_window or _EVERYTHING, out)
 
     @staticmethod

@@ -15,8 +15,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from minivllm.attention.ops.instructions import fetch_line, larger
 from minivllm.attention.ops.jit import EXACT, REORDERED, jit
-from minivllm.attention.ops.memory import fetch
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]
@@ -24,6 +24,8 @@ Ints = NDArray[np.int32]
 # Tokens that a decode attends to at a time: so many that keys and values of a head, and their
 # scores, stay in the fast caches.
 KEY_TILE = 128
+
+CACHE_LINE = 16  # numbers of 4 bytes
 
 # So many sequences for each thread, if all are as long as the longest, divide evenly enough.
 MANY_SEQUENCES = 8
@@ -53,71 +55,64 @@ def total(weights: Floats) -> float:
     return result  # type: ignore[no-any-return]
 
 
-@jit(REORDERED | {"nnan"})
+@jit(REORDERED)
 def maximum(scores: Floats, floor: float) -> float:
-    """Return the highest score, at least `floor`; NaN among the scores is passed over.
-
-    As four maxima, of every fourth score: the compiler leaves one as it is, a chain in which each
-    comparison waits for the one before.
-    """
-    a = b = c = d = floor
-    fours = len(scores) - len(scores) % 4
-    for t in range(0, fours, 4):
-        a = max(a, scores[t])
-        b = max(b, scores[t + 1])
-        c = max(c, scores[t + 2])
-        d = max(d, scores[t + 3])
-    for t in range(fours, len(scores)):
-        a = max(a, scores[t])
-    return max(max(a, b), max(c, d))
+    """Return the highest score, at least `floor`; NaN among the scores may be passed over."""
+    result = floor
+    for t in range(len(scores)):
+        result = larger(result, scores[t])
+    return result
 
 
 @jit(EXACT)
 def exp_minus(scores: Floats, highest: float) -> float:
     """Replace each score by ``exp(score - highest)`` and return the sum; no score is above.
 
-    With ``x = n ln 2 + r``, the exponential of the small rest r is a polynomial (that of the
-    Cephes library), and n is added to the exponent bits.  Unlike calls of ``exp`` this becomes
-    vector instructions.  NaN stays NaN.
+    An exponential is a power of two, ``2 ** x``.  With ``x = n + r``, that of the rest r, at most a
+    half, is a polynomial (that of the Cephes library), and ``2 ** n`` is the float32 number whose
+    exponent bits are n + 127.  Unlike calls of ``exp`` this becomes vector instructions.  NaN stays
+    NaN.
     """
-    bits = scores.view(np.int32)
     for t in range(len(scores)):
-        x = scores[t] - highest
-        x = np.float32(-87) if x < np.float32(-87) else x
-        n = np.int32(x * np.float32(1.44269504) - np.float32(0.5))
-        r = x - np.float32(n) * np.float32(0.693359375)
-        r = r + np.float32(n) * np.float32(2.12194440e-4)
-        p = np.float32(1.9875691500e-4) * r + np.float32(1.3981999507e-3)
-        p = p * r + np.float32(8.3334519073e-3)
-        p = p * r + np.float32(4.1665795894e-2)
-        p = p * r + np.float32(1.6666665459e-1)
-        p = p * r + np.float32(0.5)
-        scores[t] = p * r * r + r + np.float32(1)
-        bits[t] += n << np.int32(23)
+        x = (scores[t] - highest) * np.float32(1.44269504)  # 1 / ln 2
+        x = np.float32(-125) if x < np.float32(-125) else x
+        n = np.rint(x)
+        r = x - n
+        p = np.float32(1.535336188e-4) * r + np.float32(1.339887440e-3)
+        p = p * r + np.float32(9.618437357e-3)
+        p = p * r + np.float32(5.550332548e-2)
+        p = p * r + np.float32(2.402264791e-1)
+        p = p * r + np.float32(6.931472028e-1)
+        p = p * r + np.float32(1)
+        scores[t] = p * np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
     return total(scores)
 
 
 @jit(EXACT)
-def exponentiate(scores: Floats, begin: int, end: int, r: int, highest: Floats, totals: Floats,
-                 sums: Floats) -> None:
-    """Turn a row's scores from `begin` up to `end`, those it may see, into weights; others are 0.
+def exponentiate(scores: Floats, r: int, highest: Floats, totals: Floats, sums: Floats) -> None:
+    """Turn scores of row r into weights ``exp(score - highest)``.
 
-    A weight is ``exp(score - highest)``; when the highest score of the row rises, what was added
-    up with the old one is scaled down.
+    When the highest score of the row rises, what was added up with the old one is scaled down.
     """
-    end = max(begin, min(end, len(scores)))
-    scores[:begin] = 0
-    scores[end:] = 0
-    if begin == end:
-        return
-    old, new = highest[r], maximum(scores[begin:end], highest[r])
+    old, new = highest[r], maximum(scores, highest[r])
     if new > old:
         highest[r] = new
         factor = math.exp(old - new)
         totals[r] *= factor
         for d in range(sums.shape[1]):
             sums[r, d] *= factor
-    totals[r] += exp_minus(scores[begin:end], highest[r])
+    totals[r] += exp_minus(scores, highest[r])
+
+
+@jit(EXACT)
+def fetch(block: Floats) -> None:
+    """Ask for all of a contiguous piece of a block, and do not wait for it.
+
+    A processor fetches ahead by itself while it reads on and on, but it cannot know which block of
+    a block table comes next.  So kernels ask for the next block while they compute with this one.
+    """
+    for line in range(block.size // CACHE_LINE):
+        fetch_line(block, line * CACHE_LINE)
 
 
 @jit(REORDERED)
@@ -202,9 +197,11 @@ def attend(rows: Floats, seq_len: int, kv_cache: Floats, block_table: Ints, firs
                 put_scores(rows[r:r + group], kv_cache[0, block_table[block], head],
                            min(block_size, seq_len - t), kv_cache[0, following, head],
                            weights[r:r + group], t - start)
-        visible = seq_len - start
+        end = min(seq_len - start, weights.shape[1])
+        begin = max(0, seq_len - start - window)
+        weights[:, :begin] = 0
         for r in range(len(rows)):
-            exponentiate(weights[r], max(0, visible - window), visible, r, highest, totals, sums)
+            exponentiate(weights[r, begin:end], r, highest, totals, sums)
         for block in blocks:
             t, following = block * block_size, block_table[min(block + 1, last_block)]
             for i in range(last_head - first_head):

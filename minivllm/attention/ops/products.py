@@ -5,15 +5,11 @@ for their next task keep looking at a *board*: whoever has a product puts it the
 part of it after another.  Who looks late takes what is left, and who is asleep takes nothing.
 """
 
-from typing import Any
-
 import numba
 import numpy as np
-from llvmlite import ir  # comes with numba
-from numba import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from minivllm.attention.ops.instructions import add, exchange, floats_at, read_afresh
 from minivllm.attention.ops.jit import EXACT, REORDERED, jit
 from minivllm.threads import get_pool, is_worth_sharing
 
@@ -181,43 +177,3 @@ def wait_awake(board: Board, index: int, value: int) -> None:
         tries = 0 if take_part(board) else tries + 1
     for _ in range(_TRIES_MORE):
         read_afresh(board, index)
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def read_afresh(typing_context: Any, board: Any, index: Any) -> Any:
-    """Return ``board[index]`` as it is in memory; the compiler would read it only once."""
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.load_atomic(_place(context, builder, signature, args), "acquire", align=8)
-
-    return types.int64(board, index), generate
-
-
-def _atomic(operation: str) -> Any:
-    """Return a function that changes ``board[index]`` and returns what it was, indivisibly."""
-    @intrinsic  # type: ignore[untyped-decorator]
-    def change(typing_context: Any, board: Any, index: Any, value: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            place = _place(context, builder, signature, args)
-            return builder.atomic_rmw(operation, place, args[2], "seq_cst")
-
-        return types.int64(board, types.int64, types.int64), generate
-
-    return change
-
-
-exchange, add = _atomic("xchg"), _atomic("add")
-
-
-def _place(context: Any, builder: Any, signature: Any, args: Any) -> ir.Value:
-    """Return the address of ``board[index]``."""
-    array = context.make_array(signature.args[0])(context, builder, args[0])
-    return builder.gep(array.data, [args[1]])
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def floats_at(typing_context: Any, address: Any) -> Any:
-    """Return a pointer to the float32 numbers at an address."""
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
-
-    return types.CPointer(types.float32)(types.int64), generate
