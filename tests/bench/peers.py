@@ -7,7 +7,8 @@ Each program runs in its own process, under the Python of its own environment::
         --program transformers hf/bin/python ~/.cache/minivllm/models/smollm2 \
         --program llamacpp lc/bin/python smollm2-f32.gguf
 
-They take turns, so that what disturbs the machine disturbs them alike; only one runs at a time.
+They take turns, so that what disturbs the machine disturbs them alike.  Only one runs at a time: the
+others are stopped, for some programs keep looking for work when they have none.
 Without ``--case`` all four comparable cases are run.  Prints tokens per second (median of the
 rounds), the ratio of the first program to the best of the others, and how many tokens are equal
 to the first program's: after a near tie of two tokens texts may part.
@@ -15,6 +16,8 @@ to the first program's: after a near tie of two tokens texts may part.
 
 import argparse
 import json
+import os
+import signal
 import subprocess
 import sys
 from dataclasses import asdict, dataclass, field
@@ -52,10 +55,11 @@ class Program:
         self.process = subprocess.Popen(
             [self.python, str(worker), self.name, str(Path(self.model).expanduser())],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-            encoding="utf-8")
+            encoding="utf-8", start_new_session=True)
 
     def generate(self, prompts, max_tokens):
         """Return (seconds, tokens)."""
+        os.killpg(self.process.pid, signal.SIGCONT)
         self.process.stdin.write(
             json.dumps({"prompts": prompts, "max_tokens": max_tokens}) + "\n")
         self.process.stdin.flush()
@@ -63,9 +67,11 @@ class Program:
         if not answer:
             raise RuntimeError(f"{self.name} died; run `{' '.join(self.process.args)}` to see why.")
         answer = json.loads(answer)
+        os.killpg(self.process.pid, signal.SIGSTOP)
         return answer["seconds"], answer["tokens"]
 
     def stop(self):
+        os.killpg(self.process.pid, signal.SIGCONT)
         self.process.communicate()  # the end of its input is its end
 
 

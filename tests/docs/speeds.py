@@ -15,9 +15,9 @@ from tests.docs.quoting import ROOT
 
 MEASURED = ROOT / "docs" / "bench"
 COLOURS = {"minivllm": "#0072b2", "llamacpp": "#e69f00", "transformers": "#009e73",
-           "linear": "#0072b2", "logits": "#56b4e9", "attention": "#e69f00",
+           "vllm": "#cc79a7", "linear": "#0072b2", "logits": "#56b4e9", "attention": "#e69f00",
            "norm, rope, act": "#009e73", "sampler": "#cc79a7"}
-NAMES = {"llamacpp": "llama.cpp"}
+NAMES = {"llamacpp": "llama.cpp", "vllm": "vLLM (CPU)"}
 STEPS = [("latency", "decode", "1 sequence"), ("batch8", "decode", "8 sequences"),
          ("throughput", "decode", "64 sequences"), ("prefill", "prefill", "1,024 prompt tokens")]
 # Stages shown one by one; the others are "rest".
@@ -32,13 +32,12 @@ CSS = """
 
 def peers_table() -> str:
     """Return tokens per second of each program in each case."""
-    lines = ["| case | minivllm | transformers | llama.cpp | ratio to the best other |",
-             "|---|---|---|---|---|"]
+    names = _speeds(next(_peers()))
+    lines = ["| case | " + " | ".join(NAMES.get(name, name) for name in names)
+             + " | ratio to the best other |", "|---" * (2 + len(names)) + "|"]
     for entry in _peers():
-        speeds = _speeds(entry)
         lines.append(f"| `{entry['case']}`: {CASES[entry['case']].description.split(': ')[1]} | "
-                     + " | ".join(f"{speeds[name]:.1f}" for name in (
-                         "minivllm", "transformers", "llamacpp"))
+                     + " | ".join(f"{speed:.1f}" for speed in _speeds(entry).values())
                      + f" | {entry['ratio_to_best_other']:.2f} |")
     return "\n".join(lines)
 
