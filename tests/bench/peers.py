@@ -7,9 +7,9 @@ Each program runs in its own process, under the Python of its own environment::
         --program transformers hf/bin/python ~/.cache/minivllm/models/smollm2 \
         --program llamacpp lc/bin/python smollm2-f32.gguf
 
-They take turns, so that what disturbs the machine disturbs them alike.  Only one runs at a time: the
-others are stopped, for some programs keep looking for work when they have none.
-Without ``--case`` all four comparable cases are run.  Prints tokens per second (median of the
+They take turns, so that what disturbs the machine disturbs them alike.  Only one runs at a time:
+the others are stopped, for some programs keep looking for work when they have none.  Without
+``--case`` all four comparable cases are run.  Prints tokens per second (median of the
 rounds), the ratio of the first program to the best of the others, and how many tokens are equal
 to the first program's: after a near tie of two tokens texts may part.
 """
