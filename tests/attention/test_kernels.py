@@ -145,6 +145,25 @@ def test_a_tile_of_a_window_reads_only_what_it_sees():
         np.testing.assert_allclose(run(backend, batch)[0], dense(batch), atol=1e-5)
 
 
+@pytest.mark.parametrize("length", [1, 7, 8, 33, 1000])
+def test_maximum_and_exponentials_are_those_of_numpy(length):
+    scores = np.random.default_rng(length).uniform(-60, 40, length).astype(np.float32)
+    highest = paged_attn.maximum(scores, np.float32(-np.inf))
+    assert highest == scores.max()
+    assert paged_attn.maximum(scores, np.float32(41)) == 41
+    expected = np.exp(scores.astype(float) - highest)
+    total = paged_attn.exp_minus(scores, highest)
+    np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(total, expected.sum(), rtol=1e-6)
+
+
+def test_the_exponential_of_what_is_no_number_and_of_what_is_very_small():
+    scores = np.array([np.nan, -np.inf, -1e30, -88, 0], np.float32)
+    total = paged_attn.exp_minus(scores, np.float32(0))
+    assert np.isnan(scores[0]) and np.isnan(total)
+    np.testing.assert_allclose(scores[1:], [0, 0, 0, 1], atol=1e-37)
+
+
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 def test_reading_ahead_is_in_the_compiled_code():
     """It changes no number, so nothing else would miss it."""
