@@ -5,13 +5,15 @@ Each program runs in its own process, under the Python of its own environment::
     python -m tests.bench.peers --case batch8 --rounds 5 --json batch8.json \
         --program minivllm python ~/.cache/minivllm/models/smollm2 \
         --program transformers hf/bin/python ~/.cache/minivllm/models/smollm2 \
-        --program llamacpp lc/bin/python smollm2-f32.gguf
+        --program llamacpp lc/bin/python smollm2-f32.gguf \
+        --program vllm vc/bin/python ~/.cache/minivllm/models/smollm2
 
-They take turns, so that what disturbs the machine disturbs them alike.  Only one runs at a time:
-the others are stopped, for some programs keep looking for work when they have none.  Without
+They take turns, so that what disturbs the machine disturbs them alike.  From the first round on,
+which does not count, only one runs at a time: the others are stopped, for some programs keep
+looking for work when they have none.  Without
 ``--case`` all four comparable cases are run.  Prints tokens per second (median of the
 rounds), the ratio of the first program to the best of the others, and how many tokens are equal
-to the first program's: after a near tie of two tokens texts may part.
+to the first program's: after a near tie of two tokens texts differ from there on.
 """
 
 import argparse
@@ -20,6 +22,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
@@ -29,7 +32,7 @@ from minivllm.bench.cases import CASES
 from minivllm.bench.machine import describe_machine, measure_limits
 
 COMPARABLE = ("latency", "batch8", "throughput", "prefill")
-VOCAB_SIZE = 40000  # no program has fewer
+VOCAB_SIZE = 40000  # SmolLM2 has 49,152
 
 
 @dataclass
@@ -38,6 +41,12 @@ class Program:
 
     Attributes
     ----------
+    name : str
+        As `peer_worker.py` calls it.
+    python : str
+        Of the environment that the program is installed in.
+    model : str
+        A directory, or a file.
     speeds : list of float
         Tokens per second of each round.
     agreement : float
@@ -60,10 +69,12 @@ class Program:
     def generate(self, prompts, max_tokens):
         """Return (seconds, tokens)."""
         os.killpg(self.process.pid, signal.SIGCONT)
-        self.process.stdin.write(
-            json.dumps({"prompts": prompts, "max_tokens": max_tokens}) + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline()
+        answer = ""
+        with suppress(BrokenPipeError):  # it has died: so there is no answer either
+            self.process.stdin.write(
+                json.dumps({"prompts": prompts, "max_tokens": max_tokens}) + "\n")
+            self.process.stdin.flush()
+            answer = self.process.stdout.readline()
         if not answer:
             raise RuntimeError(f"{self.name} died; run `{' '.join(self.process.args)}` to see why.")
         answer = json.loads(answer)
@@ -107,7 +118,7 @@ def result(case_name, programs):
         "programs": [{"name": p.name, "tokens_per_second": p.speeds, "agreement": p.agreement}
                      for p in programs],
         "ratio_to_best_other": best and median(first.speeds) / best,
-        # The quietest moments of each: what a disturbed machine can still tell.
+        # The fastest round of each: what a disturbed machine can still tell.
         "ratio_of_best_rounds": best and max(first.speeds) / max(
             speed for program in others for speed in program.speeds)}
 

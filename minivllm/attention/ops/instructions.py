@@ -1,6 +1,7 @@
-"""Single instructions of the processor that Numba has no name for.
+"""Instructions that Numba has no name for, in the words of LLVM, the compiler behind it.
 
-Each becomes one instruction of LLVM, the compiler behind Numba.
+Without the compiler (``NUMBA_DISABLE_JIT=1``) the first two are functions of Python, and nobody
+calls the others.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ FLOAT, BYTE, INT32 = ir.FloatType(), ir.IntType(8), ir.IntType(32)
 def larger(a: float, b: float) -> float:
     """Return the larger of two float32 numbers, of which none is NaN.
 
-    Loops of it are vectorised, those of Python's ``max`` are not.
+    A loop that calls it is vectorised, one that calls ``max`` is not.
     """
     return max(a, b)
 
@@ -39,10 +40,7 @@ def _maxnum(typing_context: Any, a: Any, b: Any) -> Any:
 
 
 def fetch_line(block: NDArray[np.float32], i: int) -> None:
-    """Ask for the cache line of number i of a contiguous block, and do not wait for it.
-
-    Without the compiler, do nothing.
-    """
+    """Ask for the cache line of number i of a contiguous array, and do not wait for it."""
 
 
 @overload(fetch_line, strict=False)  # type: ignore[untyped-decorator]
@@ -57,7 +55,7 @@ def _prefetch(typing_context: Any, block: Any, i: Any) -> Any:
         function = builder.module.declare_intrinsic(
             "llvm.prefetch", [BYTE.as_pointer()],
             ir.FunctionType(ir.VoidType(), [BYTE.as_pointer(), INT32, INT32, INT32]))
-        # To read, into the second cache, data.
+        # 0: to read; 2: into the second cache; 1: data, not code.
         builder.call(function, [place, INT32(0), INT32(2), INT32(1)])
         return context.get_dummy_value()
 
@@ -66,7 +64,7 @@ def _prefetch(typing_context: Any, block: Any, i: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def read_afresh(typing_context: Any, board: Any, index: Any) -> Any:
-    """Return ``board[index]`` as it is in memory; the compiler would read it only once."""
+    """Return ``board[index]`` as it is in memory; a compiler reads it once, before a loop."""
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.load_atomic(_place(context, builder, signature, args), "acquire", align=8)
 
@@ -86,7 +84,7 @@ def _atomic(operation: str) -> Any:
     return change
 
 
-exchange, add = _atomic("xchg"), _atomic("add")
+exchange, fetch_and_add = _atomic("xchg"), _atomic("add")
 
 
 def _place(context: Any, builder: Any, signature: Any, args: Any) -> ir.Value:

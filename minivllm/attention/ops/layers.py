@@ -2,8 +2,8 @@
 
 Each computes what the layer of its name in `minivllm.model_executor.layers` defines in NumPy, in
 one pass over the rows instead of one for each operation.  They are called on every thread of a
-pool with the same arguments, and each takes an equal share of the rows.  Only `multiply` is called
-once and shares its work itself.
+pool with the same arguments, and each takes an equal share of the rows.  Only `multiply`, for the
+layers' products with few tokens, is called once and shares its work itself.
 """
 
 import math

@@ -1,8 +1,8 @@
 """Kernels of paged attention (mirrors ``vllm/attention/ops/paged_attn.py`` and ``csrc/attention``).
 
 Loops that compute what `minivllm.attention.backends.numpy_backend` defines.  In a decode the work
-is to read keys and values: `paged_attention` reads each once, where it lies, some tokens at a time,
-and keeps for each query the highest score so far and the sum of the exponentials (Milakov and
+is to read keys and values: `paged_attention` reads each once, where it lies, `KEY_TILE` tokens at a
+time, and keeps for each query the highest score so far and the sum of the exponentials (Milakov and
 Gimelshein, 2018; FlashAttention, 2022).  In a prefill the work is two matrix products, which BLAS
 computes; `weigh` is what is between them.
 
@@ -27,14 +27,19 @@ KEY_TILE = 128
 
 CACHE_LINE = 16  # numbers of 4 bytes
 
-# So many sequences for each thread, if all are as long as the longest, divide evenly enough.
+# With so many sequences for each thread, all as long as the longest, whole ones divide evenly
+# enough.
 MANY_SEQUENCES = 8
 
 
 @jit(EXACT)
 def reshape_and_cache(key: Floats, value: Floats, kv_cache: Floats,
                       slot_mapping: NDArray[np.int64]) -> None:
-    """Store keys and values ``(num_tokens, num_kv_heads, head_size)`` in their slots."""
+    """Store keys and values ``(num_tokens, num_kv_heads, head_size)`` in their slots.
+
+    `kv_cache` is ``(2, num_blocks, num_kv_heads, block_size, head_size)``, `slot_mapping`
+    ``(num_tokens,)``; -1: do not store.
+    """
     block_size = kv_cache.shape[3]
     for t in range(len(slot_mapping)):
         slot = slot_mapping[t]
@@ -48,7 +53,7 @@ def reshape_and_cache(key: Floats, value: Floats, kv_cache: Floats,
 
 @jit(REORDERED)
 def total(weights: Floats) -> float:
-    """Return the sum."""
+    """Return the sum of ``(num_keys,)`` weights."""
     result = np.float32(0)
     for t in range(len(weights)):
         result += weights[t]
@@ -57,7 +62,10 @@ def total(weights: Floats) -> float:
 
 @jit(REORDERED)
 def maximum(scores: Floats, floor: float) -> float:
-    """Return the highest score, at least `floor`; NaN among the scores may be passed over."""
+    """Return the highest of ``(num_keys,)`` scores, at least `floor`.
+
+    With NaN among them it is any number; `exp_minus` then keeps the NaN.
+    """
     result = floor
     for t in range(len(scores)):
         result = larger(result, scores[t])
@@ -66,33 +74,35 @@ def maximum(scores: Floats, floor: float) -> float:
 
 @jit(EXACT)
 def exp_minus(scores: Floats, highest: float) -> float:
-    """Replace each score by ``exp(score - highest)`` and return the sum; no score is above.
+    """Replace ``(num_keys,)`` scores by ``exp(score - highest)`` and return the sum.
 
-    An exponential is a power of two, ``2 ** x``.  With ``x = n + r``, that of the rest r, at most a
-    half, is a polynomial (that of the Cephes library), and ``2 ** n`` is the float32 number whose
-    exponent bits are n + 127.  Unlike calls of ``exp`` this becomes vector instructions.  NaN stays
-    NaN.
+    No score may be above `highest`.  An exponential is a power of two, ``2 ** x``.  With
+    ``x = n + rest``, that of the rest, at most a half, is a polynomial (that of the Cephes
+    library), and ``2 ** n`` is the float32 number whose exponent bits are n + 127.  Unlike calls of
+    ``exp`` this becomes vector instructions.  n is at least -125, so nothing becomes 0 altogether;
+    NaN stays NaN.
     """
     for t in range(len(scores)):
         x = (scores[t] - highest) * np.float32(1.44269504)  # 1 / ln 2
         x = np.float32(-125) if x < np.float32(-125) else x
         n = np.rint(x)
-        r = x - n
-        p = np.float32(1.535336188e-4) * r + np.float32(1.339887440e-3)
-        p = p * r + np.float32(9.618437357e-3)
-        p = p * r + np.float32(5.550332548e-2)
-        p = p * r + np.float32(2.402264791e-1)
-        p = p * r + np.float32(6.931472028e-1)
-        p = p * r + np.float32(1)
+        rest = x - n
+        p = np.float32(1.535336188e-4) * rest + np.float32(1.339887440e-3)
+        p = p * rest + np.float32(9.618437357e-3)
+        p = p * rest + np.float32(5.550332548e-2)
+        p = p * rest + np.float32(2.402264791e-1)
+        p = p * rest + np.float32(6.931472028e-1)
+        p = p * rest + np.float32(1)
         scores[t] = p * np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
     return total(scores)
 
 
 @jit(EXACT)
 def exponentiate(scores: Floats, r: int, highest: Floats, totals: Floats, sums: Floats) -> None:
-    """Turn scores of row r into weights ``exp(score - highest)``.
+    """Turn the ``(num_keys,)`` scores of row r into weights ``exp(score - highest)``.
 
-    When the highest score of the row rises, what was added up with the old one is scaled down.
+    `highest` and `totals` are ``(num_rows,)``, `sums` is ``(num_rows, head_size)``.  When the
+    highest score of the row rises, what was added up with the old one is scaled down.
     """
     old, new = highest[r], maximum(scores, highest[r])
     if new > old:
@@ -106,10 +116,10 @@ def exponentiate(scores: Floats, r: int, highest: Floats, totals: Floats, sums: 
 
 @jit(EXACT)
 def fetch(block: Floats) -> None:
-    """Ask for all of a contiguous piece of a block, and do not wait for it.
+    """Ask for some tokens' ``(num_tokens, head_size)`` keys or values, and do not wait for them.
 
     A processor fetches ahead by itself while it reads on and on, but it cannot know which block of
-    a block table comes next.  So kernels ask for the next block while they compute with this one.
+    a block table comes next.  So kernels ask for the next block while they compute with a full one.
     """
     for line in range(block.size // CACHE_LINE):
         fetch_line(block, line * CACHE_LINE)
@@ -120,8 +130,10 @@ def put_scores(rows: Floats, keys: Floats, num_keys: int, following: Floats, sco
                column: int) -> None:
     """Put the products of all rows with the first keys of a block into `scores`, from `column` on.
 
-    Four keys at a time, so that each number of a row is loaded once for them, and meanwhile four
-    of the `following` block are fetched.
+    `rows` is ``(num_rows, head_size)``, `keys` and `following`, those of the next block, are
+    ``(block_size, head_size)``, `scores` is ``(num_rows, KEY_TILE or block_size)``.  Four keys at a
+    time, so that each number of a row is loaded once for them, and meanwhile four of the
+    `following` block are fetched.
     """
     zero = np.float32(0)
     fours = num_keys - num_keys % 4
@@ -151,8 +163,9 @@ def add_values(weights: Floats, column: int, values: Floats, num_values: int, fo
                sums: Floats) -> None:
     """Add the first values of a block, times their weights from `column` on, to each row's sum.
 
-    Four values at a time, so that each sum is loaded and stored once for them, and meanwhile four
-    of the `following` block are fetched.
+    Shapes are those of `put_scores`; `sums` is ``(num_rows, head_size)``.  Four values at a time,
+    so that each sum is loaded and stored once for them, and meanwhile four of the `following` block
+    are fetched.
     """
     fours = num_values - num_values % 4
     for t in range(0, fours, 4):
@@ -179,6 +192,12 @@ def attend(rows: Floats, seq_len: int, kv_cache: Floats, block_table: Ints, firs
     ----------
     rows : ((last_head - first_head) * group, head_size) float32
         Scaled queries of one token, `group` for each key head from `first_head` up to `last_head`.
+    kv_cache : (2, num_blocks, num_kv_heads, block_size, head_size) float32
+    block_table : (max_blocks,) int32
+
+    Returns
+    -------
+    ((last_head - first_head) * group, head_size) float32
     """
     block_size, group = kv_cache.shape[3], len(rows) // (last_head - first_head)
     last_block = (seq_len - 1) // block_size
@@ -221,8 +240,9 @@ def paged_attention(thread: int, num_threads: int, query: Floats, kv_cache: Floa
                     out: Floats) -> None:
     """Attend from the last token of each sequence.
 
-    Called on each thread of a pool; a thread takes every `num_threads`-th sequence, with all key
-    heads, because those of a block lie side by side.  Of few sequences it takes single key heads.
+    Called on each thread of a pool; a thread takes every `num_threads`-th sequence, with all its
+    key heads, which lie side by side in a block.  If sequences are few it takes single key heads
+    instead.
 
     Parameters
     ----------
@@ -264,7 +284,7 @@ def weigh(scores: Floats, group: int, position: int, start: int, window: int,
     totals : (num_queries * group,) float32
     """
     for r in range(len(scores)):
-        end = position + r // group + 1 - start  # keys before this one are not in the future
+        end = position + r // group + 1 - start  # the first key that the query may not see
         begin = max(0, end - window)
         scores[r, :begin] = 0
         scores[r, end:] = 0

@@ -1,29 +1,29 @@
 """Products of few tokens with a weight, which threads share without Python between them.
 
 To hand a task to another thread in Python takes as long as a small product.  So threads that wait
-for their next task keep looking at a *board*: whoever has a product puts it there, and all take one
-part of it after another.  Who looks late takes what is left, and who is asleep takes nothing.
+for their next task keep looking at a *board*, an array ``(BOARD_SIZE,)`` of int64: whoever has a
+product puts it there, and all take parts of it until none is left.  Who looks late takes what is
+left, and who is asleep takes nothing.
 """
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from minivllm.attention.ops.instructions import add, exchange, floats_at, read_afresh
+from minivllm.attention.ops.instructions import exchange, fetch_and_add, floats_at, read_afresh
 from minivllm.attention.ops.jit import EXACT, REORDERED, jit
 from minivllm.threads import get_pool, is_worth_sharing
 
 Floats = NDArray[np.float32]
 Board = NDArray[np.int64]
 
-# Where the numbers of a board are, those that several threads change never on one cache line.  (The
-# pool's counters come first.)
+# Where the numbers of a board are, those that several threads change at every product on cache
+# lines of their own.  (The pool's counters are on the first.)
 TAKEN = 16  # 1 while somebody's product is on the board
 UNTAKEN_PARTS, UNFINISHED_PARTS = 32, 48
-PRODUCT = 64  # where x, weight and out are in memory; tokens, input size, output size
+PRODUCT = 64  # six numbers: addresses of x, weight and out; tokens, input size, output size
 
-# Rows of a weight that all tokens are multiplied with before the next: so many that they stay in
-# the second cache.
+# Rows of each of three streams of a weight that all tokens are multiplied with before the next.
 ROWS_AT_ONCE = 64
 
 # Few enough that each is worth taking, and many enough that no thread waits long for the last one.
@@ -31,7 +31,7 @@ NUM_PARTS = 8
 
 # About five milliseconds: more than passes between two products, also when a step lies between.
 _TRIES = 700_000
-# Some microseconds: the time that a thread needs to get from the counter out of Python.
+# About thirty microseconds: in that time a thread gets from the counter out of Python.
 _TRIES_MORE = 4_000
 
 
@@ -59,9 +59,9 @@ def multiply(x: Floats, weight: Floats, out: Floats) -> None:
 def linear(part: int, num_parts: int, x: Floats, weight: Floats, out: Floats) -> None:
     """Put the products with one of `num_parts` equal groups of the weight's rows into `out`.
 
-    A weight is read from memory once, as three streams that begin a third of the part apart;
-    they, and the fours of tokens, overlap where a number is no multiple.  (BLAS rearranges a
-    weight first, which pays with many tokens.)
+    Shapes are those of `multiply`.  A weight is read from memory once, as three streams that begin
+    a third of the part apart.  Where rows are no multiple of three, or tokens of four, some are
+    computed twice.  (BLAS rearranges a weight first, which pays with many tokens.)
     """
     num_tokens = len(x)
     first, last = len(weight) * part // num_parts, len(weight) * (part + 1) // num_parts
@@ -83,7 +83,7 @@ def linear(part: int, num_parts: int, x: Floats, weight: Floats, out: Floats) ->
 @jit(REORDERED)
 def put_3_products(x: Floats, t: int, weight: Floats, a: int, b: int, c: int,
                    out: Floats) -> None:
-    """Put the products of a token with three rows of the weight into `out`."""
+    """Put the products of token t with rows a, b and c of the weight into `out`."""
     token, row_a, row_b, row_c = x[t], weight[a], weight[b], weight[c]
     sum_a = sum_b = sum_c = np.float32(0)
     for i in range(len(token)):
@@ -96,7 +96,7 @@ def put_3_products(x: Floats, t: int, weight: Floats, a: int, b: int, c: int,
 @jit(REORDERED)
 def put_12_products(x: Floats, t: int, weight: Floats, a: int, b: int, c: int,
                     out: Floats) -> None:
-    """Put the products of four tokens with three rows of the weight into `out`.
+    """Put the products of four tokens, from t on, with rows a, b and c of the weight into `out`.
 
     Twelve sums, three numbers of the rows and one of a token fill the 16 vector registers of AVX2:
     each number that is loaded is used three or four times.
@@ -127,7 +127,8 @@ def multiply_together(board: Board, x: Floats, weight: Floats, out: Floats) -> b
     """Put ``x @ weight.T`` into `out`, and return whether anybody helped or has the board.
 
     Who has taken a part finishes it, so the wait at the end is short as long as threads are not
-    more than free cores.  It must not be interrupted: the helper writes into `out`.
+    more than free cores.  Compiled code is not interrupted by Ctrl-C, and must not be here: helpers
+    still write into `out`.
     """
     if exchange(board, TAKEN, 1) == 1:
         linear(0, 1, x, weight, out)
@@ -152,7 +153,7 @@ def take_part(board: Board) -> bool:
     """Compute a part of the product on the board, and return whether one was left."""
     if read_afresh(board, UNTAKEN_PARTS) <= 0:
         return False
-    part = add(board, UNTAKEN_PARTS, -1) - 1
+    part = fetch_and_add(board, UNTAKEN_PARTS, -1) - 1
     if part < 0:  # others were faster
         return False
     # The product stays on the board until the part that is taken here is finished.
@@ -161,7 +162,7 @@ def take_part(board: Board) -> bool:
     weight = numba.carray(floats_at(board[PRODUCT + 1]), (output_size, input_size))
     out = numba.carray(floats_at(board[PRODUCT + 2]), (num_tokens, output_size))
     linear(part, NUM_PARTS, x, weight, out)
-    add(board, UNFINISHED_PARTS, -1)
+    fetch_and_add(board, UNFINISHED_PARTS, -1)
     return True
 
 
@@ -169,8 +170,8 @@ def take_part(board: Board) -> bool:
 def wait_awake(board: Board, index: int, value: int) -> None:
     """Return when ``board[index]`` is no longer `value`, or after a while; help with products.
 
-    Not at once: the thread that has counted still holds Python's lock, and who has to wait for that
-    one falls asleep after all.
+    It returns a little later: the thread that has counted still holds Python's lock, the GIL, and
+    who has to wait for that one falls asleep after all.
     """
     tries = 0
     while tries < _TRIES and read_afresh(board, index) == value:

@@ -13,7 +13,7 @@ from minivllm.threads import share
 
 _FAST = envs.fast()  # read once: a step comes here a hundred times
 
-# With more tokens than these, BLAS is as fast as the kernel.
+# With many more tokens than these BLAS is faster than the kernel.
 _FEW_TOKENS = 96
 
 
