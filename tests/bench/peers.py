@@ -58,6 +58,7 @@ class Program:
     model: str
     speeds: list = field(default_factory=list)
     agreement: float = 1.0
+    process: subprocess.Popen | None = None
 
     def start(self):
         worker = Path(__file__).with_name("peer_worker.py")
@@ -84,6 +85,11 @@ class Program:
     def stop(self):
         os.killpg(self.process.pid, signal.SIGCONT)
         self.process.communicate()  # the end of its input is its end
+
+    def kill(self):
+        if self.process is not None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
 
 
 def compare(case_name, programs, rounds):
@@ -146,16 +152,20 @@ def main():
     programs = [Program(*words) for words in args.program]
     report = {"format": "minivllm-peers/1", "machine": asdict(describe_machine()),
               "limits": asdict(measure_limits()), "cases": []}
-    for program in programs:
-        program.start()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that nobody is left behind, stopped
     try:
+        for program in programs:
+            program.start()
         for case_name in args.case or COMPARABLE:
             compare(case_name, programs, args.rounds)
             report["cases"].append(result(case_name, programs))
             print_result(report["cases"][-1])
-    finally:
+    except BaseException:
         for program in programs:
-            program.stop()
+            program.kill()
+        raise
+    for program in programs:
+        program.stop()
     if args.json:
         args.json.write_text(json.dumps(report) + "\n", encoding="utf-8")
 

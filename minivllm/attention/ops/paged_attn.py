@@ -76,22 +76,23 @@ def maximum(scores: Floats, floor: float) -> float:
 def exp_minus(scores: Floats, highest: float) -> float:
     """Replace ``(num_keys,)`` scores by ``exp(score - highest)`` and return the sum.
 
-    No score may be above `highest`.  An exponential is a power of two, ``2 ** x``.  With
-    ``x = n + rest``, that of the rest, at most a half, is a polynomial (that of the Cephes
-    library), and ``2 ** n`` is the float32 number whose exponent bits are n + 127.  Unlike calls of
-    ``exp`` this becomes vector instructions.  n is at least -125, so nothing becomes 0 altogether;
-    NaN stays NaN.
+    No score may be above `highest`.  With ``x = n ln 2 + rest``, the exponential of the rest, at
+    most half of ln 2, is a polynomial (that of the Cephes library), and ``2 ** n`` is the float32
+    number whose exponent bits are n + 127.  Unlike calls of ``exp`` this becomes vector
+    instructions.  n is at least -126, so nothing becomes 0 altogether; NaN stays NaN.
     """
     for t in range(len(scores)):
-        x = (scores[t] - highest) * np.float32(1.44269504)  # 1 / ln 2
-        x = np.float32(-125) if x < np.float32(-125) else x
-        n = np.rint(x)
-        rest = x - n
-        p = np.float32(1.535336188e-4) * rest + np.float32(1.339887440e-3)
-        p = p * rest + np.float32(9.618437357e-3)
-        p = p * rest + np.float32(5.550332548e-2)
-        p = p * rest + np.float32(2.402264791e-1)
-        p = p * rest + np.float32(6.931472028e-1)
+        x = scores[t] - highest
+        x = np.float32(-87) if x < np.float32(-87) else x
+        n = np.rint(x * np.float32(1.44269504))  # 1 / ln 2
+        rest = x - n * np.float32(0.693359375)  # ln 2 in two parts; this product is exact
+        rest = rest + n * np.float32(2.12194440e-4)
+        p = np.float32(1.9875691500e-4) * rest + np.float32(1.3981999507e-3)
+        p = p * rest + np.float32(8.3334519073e-3)
+        p = p * rest + np.float32(4.1665795894e-2)
+        p = p * rest + np.float32(1.6666665459e-1)
+        p = p * rest + np.float32(0.5)
+        p = p * rest + np.float32(1)
         p = p * rest + np.float32(1)
         scores[t] = p * np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
     return total(scores)
