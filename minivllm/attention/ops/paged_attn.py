@@ -92,8 +92,7 @@ def exp_minus(scores: Floats, highest: float) -> float:
         p = p * rest + np.float32(4.1665795894e-2)
         p = p * rest + np.float32(1.6666665459e-1)
         p = p * rest + np.float32(0.5)
-        p = p * rest + np.float32(1)
-        p = p * rest + np.float32(1)
+        p = p * rest * rest + rest + np.float32(1)
         scores[t] = p * np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
     return total(scores)
 
