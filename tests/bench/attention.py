@@ -5,7 +5,7 @@ Run it on a quiet machine::
     python -m tests.bench.attention [--model smollm2] [--rounds 9]
 
 Decodes: the kernel alone, on one KV cache for each of several layers, so that with many sequences
-nothing is in a cache from the round before; blocks lie in random order.  *Blocks* is the speed at
+little is in a cache from the round before; blocks lie in random order.  *Blocks* is the speed at
 which a loop without arithmetic reads the same blocks, *one piece* that of `minivllm.bench.machine`
 for a large array.  The three take turns; medians.  Prompts: the stages of `minivllm bench run`.
 """

@@ -10,10 +10,10 @@ Each program runs in its own process, under the Python of its own environment::
 
 They take turns, so that what disturbs the machine disturbs them alike.  From the first round on,
 which does not count, only one runs at a time: the others are stopped, for some programs keep
-looking for work when they have none.  Without
-``--case`` all four comparable cases are run.  Prints tokens per second (median of the
-rounds), the ratio of the first program to the best of the others, and how many tokens are equal
-to the first program's: after a near tie of two tokens texts differ from there on.
+looking for work when they have none.  Without ``--case`` all four comparable cases are run.
+Prints tokens per second (median of the rounds), the ratio of the first program to the best of
+the others, and how many tokens are equal to the first program's: after a near tie of two tokens
+texts differ from there on.
 """
 
 import argparse
@@ -51,6 +51,8 @@ class Program:
         Tokens per second of each round.
     agreement : float
         Part of the last round's tokens that the first program chose as well.
+    process : subprocess.Popen or None
+        Stopped (as by Ctrl-Z) from its first answer on, except while it generates.
     """
 
     name: str
@@ -152,7 +154,8 @@ def main():
     programs = [Program(*words) for words in args.program]
     report = {"format": "minivllm-peers/1", "machine": asdict(describe_machine()),
               "limits": asdict(measure_limits()), "cases": []}
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that nobody is left behind, stopped
+    for end in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(end, lambda *_: sys.exit(1))  # so that nobody is left behind, stopped
     try:
         for program in programs:
             program.start()

@@ -1,7 +1,8 @@
 """Draws the figures of docs/performance.md, and makes its tables, from the JSON of measurements.
 
-``docs/bench/peers.json`` is what ``python -m tests.bench.peers --json`` wrote, the others what
-``minivllm bench run --json`` wrote.  ``pytest --update-docs docs tests/docs`` makes all anew.
+``docs/bench/peers.json`` has the rounds of three runs of ``python -m tests.bench.peers --json``,
+the others are what ``minivllm bench run --json`` wrote.  ``pytest --update-docs docs tests/docs``
+makes all anew.
 """
 
 import json
