@@ -13,19 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minivllm.attention.backends.abstract import AttentionBackend, AttentionMetadata
-from minivllm.attention.backends.numpy_backend import gather
 from minivllm.attention.ops import layers
 from minivllm.attention.ops.jit import is_compiled
-from minivllm.attention.ops.paged_attn import paged_attention, reshape_and_cache, weigh
+from minivllm.attention.ops.paged_attn import paged_attention, reshape_and_cache
+from minivllm.attention.ops.prefix_prefill import context_attention
 from minivllm.attention.ops.products import linear, multiply_together, wait_awake
 from minivllm.threads import BOARD_SIZE, share, wait_awake_with
 
 _EVERYTHING = 1 << 30  # a window that hides nothing
 
-# In a tile of a prefill: rows of scores for each key head, with which BLAS is fast, and scores in
-# all, so that they stay in a cache.
-_ROWS_AT_ONCE = 192
-_SCORES_AT_ONCE = 1 << 21
+# Queries in a tile of a prefill, of all heads that share a key head: more make longer loops, fewer
+# stay in the second cache.
+_ROWS_AT_ONCE = 384
 
 # So few new tokens are attended from like decodes.
 _FEW_TOKENS = 4
@@ -37,7 +36,7 @@ class NumbaAttentionBackend(AttentionBackend):
     @staticmethod
     def warm_up() -> None:
         """Compile the kernels, or load them from the cache, by a batch of one token."""
-        kernels = [paged_attention, weigh, reshape_and_cache, linear, layers.rms_norm,
+        kernels = [paged_attention, context_attention, reshape_and_cache, linear, layers.rms_norm,
                    layers.silu_and_mul, layers.rotary_embedding, multiply_together, wait_awake]
         if not all(is_compiled(kernel) for kernel in kernels):
             print("Compiling kernels, which takes ten to twenty seconds ...", file=sys.stderr)
@@ -58,7 +57,7 @@ class NumbaAttentionBackend(AttentionBackend):
         NumbaAttentionBackend.reshape_and_cache(token, token, kv_cache, np.zeros(1, np.int64))
         NumbaAttentionBackend.paged_attention(token, kv_cache, np.zeros((1, 1), np.int32),
                                               np.ones(1, np.int32), 1.0, None, token)
-        weigh(row, 1, 0, 0, _EVERYTHING, np.ones((1, 1), np.float32)[:, 0])
+        context_attention(token, kv_cache, np.zeros(1, np.int32), 0, 0, _EVERYTHING)
 
     @staticmethod
     def get_layer_kernels() -> ModuleType:
@@ -79,11 +78,13 @@ class NumbaAttentionBackend(AttentionBackend):
                           metadata: AttentionMetadata, scale: float,
                           sliding_window: int | None, out: NDArray[np.float32]) -> None:
         """Attend from each prefill's new tokens."""
-        tiles = []
+        tiles, num_kv_heads = [], kv_cache.shape[2]
         for prompt in prompts_of(metadata):
             if prompt.num_queries > _FEW_TOKENS:
-                step = tokens_at_once(prompt, query.shape[1], kv_cache.shape[2])
-                tiles += [(prompt, first) for first in range(0, prompt.num_queries, step)]
+                step = tokens_at_once(query.shape[1] // num_kv_heads)
+                tiles += [(prompt, first, kv_head)
+                          for first in range(0, prompt.num_queries, step)
+                          for kv_head in range(num_kv_heads)]
                 continue
             # As many decodes: copying the context would take longer than reading it again.
             lens = prompt.context_len + 1 + np.arange(prompt.num_queries, dtype=np.int32)
@@ -130,55 +131,24 @@ def prompts_of(metadata: AttentionMetadata) -> Iterator[Prompt]:
                      metadata.block_tables[i])
 
 
-def tokens_at_once(prompt: Prompt, num_heads: int, num_kv_heads: int) -> int:
-    """Return how many queries a tile has."""
-    num_keys = prompt.context_len + prompt.num_queries
-    return max(1, min(_ROWS_AT_ONCE * num_kv_heads // num_heads,
-                      _SCORES_AT_ONCE // (num_heads * num_keys)))
-
-
-def attend_from_tiles(thread: int, num_threads: int, tiles: Iterator[tuple[Prompt, int]],
+def attend_from_tiles(thread: int, num_threads: int, tiles: Iterator[tuple[Prompt, int, int]],
                       query: NDArray[np.float32], kv_cache: NDArray[np.float32], scale: float,
                       window: int, out: NDArray[np.float32]) -> None:
-    """Take tiles, a prompt and its first query, until none of those that threads share is left."""
-    current = None
-    for prompt, first in tiles:
-        start = max(0, prompt.context_len + 1 - window)  # the first token that anybody sees
-        stop = prompt.context_len + prompt.num_queries
-        if prompt is not current:
-            current, (keys, values) = prompt, gather(kv_cache, prompt.block_table, start, stop)
-        step = tokens_at_once(prompt, query.shape[1], kv_cache.shape[2])
-        last = min(first + step, prompt.num_queries)
-        position = prompt.context_len + first
-        begin = max(start, position + 1 - window)
-        seen = slice(begin - start, prompt.context_len + last - start)
-        rows = slice(prompt.first_row + first, prompt.first_row + last)
-        out[rows] = _attend(query[rows] * scale, position, begin, keys[:, seen], values[:, seen],
-                            window)
+    """Take tiles until none of those that threads share is left.
 
-
-def _attend(query: NDArray[np.float32], position: int, start: int, keys: NDArray[np.float32],
-            values: NDArray[np.float32], window: int) -> NDArray[np.float32]:
-    """Attend from consecutive tokens, the first at `position`, to keys, the first at `start`.
-
-    Parameters
-    ----------
-    query : (num_queries, num_heads, head_size) float32
-        Scaled.
-    keys, values : (num_kv_heads, num_keys, head_size) float32
-
-    Returns
-    -------
-    (num_queries, num_heads, head_size) float32
+    A tile is the queries of some tokens of a prompt, from the given one on, for one key head.
     """
-    num_kv_heads, _, head_size = keys.shape
-    # Query heads that share a key head stand beside each other.
-    grouped = query.reshape(len(query), num_kv_heads, -1, head_size).swapaxes(0, 1)
-    rows = grouped.reshape(num_kv_heads, -1, head_size)  # (num_kv_heads, num_queries * group, ...)
-    weights = rows @ keys.swapaxes(1, 2)  # (num_kv_heads, num_queries * group, num_keys)
-    totals = np.empty((*rows.shape[:2], 1), np.float32)
-    for kv_head in range(num_kv_heads):
-        weigh(weights[kv_head], grouped.shape[2], position, start, window, totals[kv_head, :, 0])
-    means = weights @ values / totals  # (num_kv_heads, num_queries * group, head_size)
-    by_query: NDArray[np.float32] = means.reshape(grouped.shape).swapaxes(0, 1)
-    return by_query.reshape(query.shape)
+    num_heads, num_kv_heads = query.shape[1], kv_cache.shape[2]
+    group = num_heads // num_kv_heads
+    for prompt, first, kv_head in tiles:
+        last = min(first + tokens_at_once(group), prompt.num_queries)
+        rows = slice(prompt.first_row + first, prompt.first_row + last)
+        heads = slice(kv_head * group, (kv_head + 1) * group)
+        out[rows, heads] = context_attention(query[rows, heads] * scale, kv_cache,
+                                             prompt.block_table, kv_head,
+                                             prompt.context_len + first, window)
+
+
+def tokens_at_once(group: int) -> int:
+    """Return how many tokens' queries a tile has, of `group` query heads for a key head."""
+    return max(1, _ROWS_AT_ONCE // group)

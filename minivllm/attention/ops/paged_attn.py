@@ -3,8 +3,7 @@
 Loops that compute what `minivllm.attention.backends.numpy_backend` defines.  In a decode the work
 is to read keys and values: `paged_attention` reads each once, where it lies, `KEY_TILE` tokens at a
 time, and keeps for each query the highest score so far and the sum of the exponentials (Milakov and
-Gimelshein, 2018; FlashAttention, 2022).  In a prefill the work is two matrix products, which BLAS
-computes; `weigh` is what is between them.
+Gimelshein, 2018).  `minivllm.attention.ops.prefix_prefill` does it for prompts.
 
 In all loops ``t`` counts tokens, ``d`` places in a head, and ``r`` rows: a row is the query of one
 token and one query head; rows that share a key head read its keys and values together.
@@ -26,6 +25,9 @@ Ints = NDArray[np.int32]
 KEY_TILE = 128
 
 CACHE_LINE = 16  # numbers of 4 bytes
+
+# Below every score but minus infinity; unlike that one it can be subtracted from any.
+LOWEST = np.float32(np.finfo(np.float32).min)
 
 # With so many sequences for each thread, all as long as the longest, whole ones divide evenly
 # enough.
@@ -73,27 +75,35 @@ def maximum(scores: Floats, floor: float) -> float:
 
 
 @jit(EXACT)
+def exponential(x: float) -> float:
+    """Return ``exp(x)`` of a float32 number that is at most 0; below -87 it is 0.
+
+    With ``x = n ln 2 + rest``, the exponential of the rest, at most half of ln 2, is a polynomial
+    (that of the Cephes library), and ``2 ** n`` is the float32 number whose exponent bits are
+    n + 127.  A loop that calls this is vectorised, one that calls ``exp`` is not.  NaN stays NaN.
+    """
+    kept = np.float32(-87) if x < np.float32(-87) else x
+    n = np.rint(kept * np.float32(1.44269504))  # 1 / ln 2
+    rest = kept - n * np.float32(0.693359375)  # ln 2 in two parts; this product is exact
+    rest = rest + n * np.float32(2.12194440e-4)
+    p = np.float32(1.9875691500e-4) * rest + np.float32(1.3981999507e-3)
+    p = p * rest + np.float32(8.3334519073e-3)
+    p = p * rest + np.float32(4.1665795894e-2)
+    p = p * rest + np.float32(1.6666665459e-1)
+    p = p * rest + np.float32(0.5)
+    p = p * rest * rest + rest + np.float32(1)
+    p = p * np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
+    return np.float32(0) if x < np.float32(-87) else p  # type: ignore[no-any-return]
+
+
+@jit(EXACT)
 def exp_minus(scores: Floats, highest: float) -> float:
     """Replace ``(num_keys,)`` scores by ``exp(score - highest)`` and return the sum.
 
-    No score may be above `highest`.  With ``x = n ln 2 + rest``, the exponential of the rest, at
-    most half of ln 2, is a polynomial (that of the Cephes library), and ``2 ** n`` is the float32
-    number whose exponent bits are n + 127.  Unlike calls of ``exp`` this becomes vector
-    instructions.  n is at least -126, so nothing becomes 0 altogether; NaN stays NaN.
+    No score may be above `highest`.
     """
     for t in range(len(scores)):
-        x = scores[t] - highest
-        x = np.float32(-87) if x < np.float32(-87) else x
-        n = np.rint(x * np.float32(1.44269504))  # 1 / ln 2
-        rest = x - n * np.float32(0.693359375)  # ln 2 in two parts; this product is exact
-        rest = rest + n * np.float32(2.12194440e-4)
-        p = np.float32(1.9875691500e-4) * rest + np.float32(1.3981999507e-3)
-        p = p * rest + np.float32(8.3334519073e-3)
-        p = p * rest + np.float32(4.1665795894e-2)
-        p = p * rest + np.float32(1.6666665459e-1)
-        p = p * rest + np.float32(0.5)
-        p = p * rest * rest + rest + np.float32(1)
-        scores[t] = p * np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
+        scores[t] = exponential(scores[t] - highest)
     return total(scores)
 
 
@@ -205,7 +215,7 @@ def attend(rows: Floats, seq_len: int, kv_cache: Floats, block_table: Ints, firs
     weights = np.empty((len(rows), blocks_at_once * block_size), np.float32)
     sums = np.zeros(rows.shape, np.float32)
     totals = np.zeros(len(rows), np.float32)
-    highest = np.full(len(rows), np.float32(-np.inf))
+    highest = np.full(len(rows), LOWEST)
     for first in range(max(0, seq_len - window) // block_size, last_block + 1, blocks_at_once):
         blocks = range(first, min(first + blocks_at_once, last_block + 1))
         start = first * block_size  # the token whose key is in column 0 of weights
@@ -266,27 +276,3 @@ def paged_attention(thread: int, num_threads: int, query: Floats, kv_cache: Floa
         rows = slice(first_head * group, last_head * group)
         out[seq, rows] = attend(query[seq, rows] * scale, seq_lens[seq], kv_cache,
                                 block_tables[seq], first_head, last_head, window)
-
-
-@jit(EXACT)
-def weigh(scores: Floats, group: int, position: int, start: int, window: int,
-          totals: Floats) -> None:
-    """Turn the scores of a prefill into weights, and put the sum of each row into `totals`.
-
-    Parameters
-    ----------
-    scores : (num_queries * group, num_keys) float32
-        `group` rows for each token; changed in place.
-    group : int
-    position, start : int
-        Of the first query and of the first key in their sequence.
-    window : int
-    totals : (num_queries * group,) float32
-    """
-    for r in range(len(scores)):
-        end = position + r // group + 1 - start  # the first key that the query may not see
-        begin = max(0, end - window)
-        scores[r, :begin] = 0
-        scores[r, end:] = 0
-        visible = scores[r, begin:end]
-        totals[r] = exp_minus(visible, maximum(visible, np.float32(-np.inf)))

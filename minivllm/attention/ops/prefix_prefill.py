@@ -1,0 +1,178 @@
+"""Kernels of a prefill's attention (mirrors ``vllm/attention/ops/prefix_prefill.py``).
+
+A prefill's attention is two matrix products with exponentials between them, a tile of queries and
+a tile of keys at a time, so that the scores never leave the caches (FlashAttention, 2022).  What
+`minivllm.attention.ops.paged_attn` does with one query for each head, reading keys from memory as
+fast as it can, is done here with hundreds of them, computing as fast as it can.
+
+A *row* is the query of one token and one query head; those of a token that share a key head are
+neighbours.  Here each row is a column of every array: one instruction then computes the same for 16
+neighbouring queries with one number of a key, and no sum goes across a vector.
+"""
+
+import numpy as np
+
+from minivllm.attention.ops.instructions import larger
+from minivllm.attention.ops.jit import EXACT, jit
+from minivllm.attention.ops.paged_attn import (
+    CACHE_LINE,
+    KEY_TILE,
+    LOWEST,
+    Floats,
+    Ints,
+    exponential,
+)
+
+
+@jit(EXACT)
+def round_up(number: int, multiple: int) -> int:
+    """Return the next multiple."""
+    return (number + multiple - 1) // multiple * multiple
+
+
+@jit(EXACT)
+def zeros_aligned(num_rows: int, num_columns: int) -> Floats:
+    """Return zeros that begin where a cache line does: no vector then lies in two lines."""
+    room = np.zeros(num_rows * num_columns + CACHE_LINE, np.float32)
+    start = (CACHE_LINE - room.ctypes.data // 4 % CACHE_LINE) % CACHE_LINE
+    return room[start:start + num_rows * num_columns].reshape(num_rows, num_columns)
+
+
+@jit(EXACT)
+def copy_tokens(kv_cache: Floats, block_table: Ints, kv_head: int, start: int, first: int,
+                last: int, keys: Floats, values: Floats) -> None:
+    """Copy tokens from `first` up to `last` out of their blocks, that of `start` to place 0.
+
+    `keys` and `values` are ``(KEY_TILE, at least head_size)``; where there is no token they are
+    0.
+    """
+    block_size, head_size = kv_cache.shape[3:]
+    for i in range(KEY_TILE):
+        t = start + i
+        if first <= t < last:
+            block, offset = block_table[t // block_size], t % block_size
+            for d in range(head_size):
+                keys[i, d] = kv_cache[0, block, kv_head, offset, d]
+                values[i, d] = kv_cache[1, block, kv_head, offset, d]
+        else:
+            keys[i] = 0
+            values[i] = 0
+
+
+@jit(EXACT)
+def add_product(a: Floats, b: Floats, first_column: int, sums: Floats) -> None:
+    """Add ``a @ b`` to the sums, from a column on.
+
+    `a` is ``(m, n)``, both multiples of 4, `b` ``(n, num_columns)``, `sums` ``(m, num_columns)``.
+    Four rows of each at a time: the 16 numbers of `a` stay in registers while eight rows pass by,
+    and each number that is loaded is used four times.
+    """
+    # Without a sign an index cannot count from the end, and so the loop is vectorised.
+    columns = range(np.uint64(first_column), np.uint64(b.shape[1]))
+    for i in range(0, a.shape[0], 4):
+        for j in range(0, a.shape[1], 4):
+            a00, a01, a02, a03 = a[i, j], a[i, j + 1], a[i, j + 2], a[i, j + 3]
+            a10, a11, a12, a13 = a[i + 1, j], a[i + 1, j + 1], a[i + 1, j + 2], a[i + 1, j + 3]
+            a20, a21, a22, a23 = a[i + 2, j], a[i + 2, j + 1], a[i + 2, j + 2], a[i + 2, j + 3]
+            a30, a31, a32, a33 = a[i + 3, j], a[i + 3, j + 1], a[i + 3, j + 2], a[i + 3, j + 3]
+            for r in columns:
+                b0, b1, b2, b3 = b[j, r], b[j + 1, r], b[j + 2, r], b[j + 3, r]
+                sums[i, r] = sums[i, r] + a00 * b0 + a01 * b1 + a02 * b2 + a03 * b3
+                sums[i + 1, r] = sums[i + 1, r] + a10 * b0 + a11 * b1 + a12 * b2 + a13 * b3
+                sums[i + 2, r] = sums[i + 2, r] + a20 * b0 + a21 * b1 + a22 * b2 + a23 * b3
+                sums[i + 3, r] = sums[i + 3, r] + a30 * b0 + a31 * b1 + a32 * b2 + a33 * b3
+
+
+@jit(EXACT)
+def hide(scores: Floats, distance: int, group: int, window: int) -> None:
+    """Set the scores of what a row may not see to minus infinity.
+
+    Parameters
+    ----------
+    scores : (num_keys, num_rows) float32
+    distance : int
+        How far the first key is behind the first query in their sequence.
+    group : int
+        Rows for each token.
+    window : int
+        How many tokens a token sees, itself included.
+    """
+    for t in range(len(scores)):
+        first_row = max(0, (distance + t) * group)
+        last_row = max(0, (distance + t + window) * group)
+        scores[t, :first_row] = -np.inf
+        scores[t, last_row:] = -np.inf
+
+
+@jit(EXACT)
+def weigh(scores: Floats, highest: Floats, totals: Floats, factors: Floats) -> None:
+    """Turn the ``(num_keys, num_rows)`` scores into weights ``exp(score - highest)``.
+
+    `highest`, so far, `totals`, so far, and `factors` are ``(num_rows,)``.  Where the highest
+    score of a row has risen, what was added up with the old one is to be scaled by the factor.
+    """
+    factors[:] = highest
+    for t in range(len(scores)):
+        for r in range(len(highest)):
+            highest[r] = larger(highest[r], scores[t, r])
+    for r in range(len(highest)):
+        factors[r] = exponential(factors[r] - highest[r])
+        totals[r] *= factors[r]
+    for t in range(len(scores)):
+        for r in range(len(highest)):
+            scores[t, r] = exponential(scores[t, r] - highest[r])
+            totals[r] += scores[t, r]
+
+
+@jit(EXACT)
+def context_attention(query: Floats, kv_cache: Floats, block_table: Ints, kv_head: int,
+                      position: int, window: int) -> Floats:
+    """Attend from consecutive tokens to all tokens that they may see, with one key head.
+
+    Tiles of keys begin at multiples of `KEY_TILE`, so a token's result is the same to the last bit
+    wherever the tile of queries that it is in begins.
+
+    Parameters
+    ----------
+    query : (num_tokens, group, head_size) float32
+        Scaled; the query heads that share the key head.
+    kv_cache : (2, num_blocks, num_kv_heads, block_size, head_size) float32
+    block_table : (max_blocks,) int32
+    position : int
+        Of the first token in its sequence.
+    window : int
+        How many tokens a token sees, itself included.
+
+    Returns
+    -------
+    (num_tokens, group, head_size) float32
+    """
+    num_tokens, group, head_size = query.shape
+    num_rows, num_places = num_tokens * group, round_up(head_size, 4)
+    num_columns = round_up(num_rows, CACHE_LINE)
+    queries = zeros_aligned(num_places, num_columns)
+    queries[:head_size, :num_rows] = query.reshape(num_rows, head_size).T
+    keys, values = zeros_aligned(KEY_TILE, num_places), zeros_aligned(KEY_TILE, num_places)
+    scores, sums = zeros_aligned(KEY_TILE, num_columns), zeros_aligned(num_places, num_columns)
+    state = zeros_aligned(3, num_columns)
+    highest, totals, factors = state[0], state[1], state[2]
+    highest[:] = LOWEST
+    begin, end = max(0, position + 1 - window), position + num_tokens  # what anybody sees
+    for start in range(begin // KEY_TILE * KEY_TILE, end, KEY_TILE):
+        copy_tokens(kv_cache, block_table, kv_head, start, begin, end, keys, values)
+        num_keys = min(KEY_TILE, round_up(end - start, 4))
+        tile = scores[:num_keys]
+        tile[:] = 0
+        first_column = max(0, start - position) * group  # nobody before it sees any of these keys
+        add_product(keys[:num_keys], queries, first_column, tile)
+        hide(tile, start - position, group, window)
+        weigh(tile, highest, totals, factors)
+        for d in range(num_places):
+            for r in range(num_columns):
+                sums[d, r] *= factors[r]
+        add_product(values[:num_keys].T, tile, first_column, sums)
+    out = np.empty((num_rows, head_size), np.float32)
+    for r in range(num_rows):
+        for d in range(head_size):
+            out[r, d] = sums[d, r] / totals[r]
+    return out.reshape(query.shape)
