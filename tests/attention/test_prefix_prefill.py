@@ -6,7 +6,7 @@ import pytest
 
 from minivllm.attention.backends.numba_backend import NumbaAttentionBackend
 from minivllm.attention.ops import prefix_prefill
-from minivllm.attention.ops.paged_attn import KEY_TILE, LOWEST
+from minivllm.attention.ops.paged_attn import LOWEST
 from tests.attention.batches import make_batch, run
 
 
@@ -14,7 +14,7 @@ def random(*shape):
     return np.random.default_rng(sum(shape)).standard_normal(shape, dtype=np.float32)
 
 
-@pytest.mark.parametrize("m, n, num_columns", [(4, 4, 1), (64, 128, 384), (128, 64, 48), (8, 0, 5)])
+@pytest.mark.parametrize("m, n, num_columns", [(4, 3, 1), (64, 120, 384), (120, 66, 48), (8, 0, 5)])
 def test_add_product(m, n, num_columns):
     b, sums = random(n, num_columns), random(m, num_columns)
     for a in (random(m, n), random(n, m).T):
@@ -54,9 +54,9 @@ def test_copy_tokens():
     """Those of another tile, before what anybody sees, and after the last one are 0."""
     kv_cache, block_table = random(2, 60, 2, 5, 3), np.random.default_rng(0).permutation(60)
     tokens = kv_cache[:, block_table, 1].reshape(2, 300, 3)
-    expected = np.zeros((2, KEY_TILE, 4), np.float32)
+    expected = np.zeros((2, prefix_prefill.KEY_TILE, 4), np.float32)
     expected[:, 131 - 128:201 - 128, :3] = tokens[:, 131:201]
-    copied = np.zeros((2, KEY_TILE, 4), np.float32)
+    copied = np.zeros((2, prefix_prefill.KEY_TILE, 4), np.float32)
     for first, last in ((128, 290), (131, 201)):  # the second must not leave any of the first
         prefix_prefill.copy_tokens(kv_cache, block_table.astype(np.int32), 1, 128, first, last,
                                    *copied)
@@ -88,7 +88,7 @@ def test_a_token_has_the_same_result_in_any_chunk(context_len, window):
 
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 @pytest.mark.parametrize("kernel, args", [
-    (prefix_prefill.add_product, (random(4, 4), random(4, 9), 0, random(4, 9))),
+    (prefix_prefill.add_product, (random(4, 3), random(3, 9), 0, random(4, 9))),
     (prefix_prefill.weigh, (random(4, 9), random(9), random(9), random(9)))])
 def test_loops_are_vectorised(kernel, args):
     """It changes no number, so nothing else would miss it; what comes from the disk is no text."""

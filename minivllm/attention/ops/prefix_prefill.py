@@ -14,14 +14,11 @@ import numpy as np
 
 from minivllm.attention.ops.instructions import larger
 from minivllm.attention.ops.jit import EXACT, jit
-from minivllm.attention.ops.paged_attn import (
-    CACHE_LINE,
-    KEY_TILE,
-    LOWEST,
-    Floats,
-    Ints,
-    exponential,
-)
+from minivllm.attention.ops.paged_attn import CACHE_LINE, LOWEST, Floats, Ints, exponential
+
+# Tokens whose keys are attended to at a time, a multiple of 12 (see `add_product`): so many that
+# scaling the sums takes little time, so few that their scores stay in the second cache.
+KEY_TILE = 120
 
 
 @jit(EXACT)
@@ -63,24 +60,24 @@ def copy_tokens(kv_cache: Floats, block_table: Ints, kv_head: int, start: int, f
 def add_product(a: Floats, b: Floats, first_column: int, sums: Floats) -> None:
     """Add ``a @ b`` to the sums, from a column on.
 
-    `a` is ``(m, n)``, both multiples of 4, `b` ``(n, num_columns)``, `sums` ``(m, num_columns)``.
-    Four rows of each at a time: the 16 numbers of `a` stay in registers while eight rows pass by,
-    and each number that is loaded is used four times.
+    `a` is ``(m, n)``, m a multiple of 4 and n of 3, `b` ``(n, num_columns)``, `sums`
+    ``(m, num_columns)``.  Twelve numbers of `a` stay in registers while three rows of `b` and four
+    of the sums pass by: what is loaded of `b` is used four times, of the sums three times.
     """
     # Without a sign an index cannot count from the end, and so the loop is vectorised.
     columns = range(np.uint64(first_column), np.uint64(b.shape[1]))
     for i in range(0, a.shape[0], 4):
-        for j in range(0, a.shape[1], 4):
-            a00, a01, a02, a03 = a[i, j], a[i, j + 1], a[i, j + 2], a[i, j + 3]
-            a10, a11, a12, a13 = a[i + 1, j], a[i + 1, j + 1], a[i + 1, j + 2], a[i + 1, j + 3]
-            a20, a21, a22, a23 = a[i + 2, j], a[i + 2, j + 1], a[i + 2, j + 2], a[i + 2, j + 3]
-            a30, a31, a32, a33 = a[i + 3, j], a[i + 3, j + 1], a[i + 3, j + 2], a[i + 3, j + 3]
+        for j in range(0, a.shape[1], 3):
+            a00, a01, a02 = a[i, j], a[i, j + 1], a[i, j + 2]
+            a10, a11, a12 = a[i + 1, j], a[i + 1, j + 1], a[i + 1, j + 2]
+            a20, a21, a22 = a[i + 2, j], a[i + 2, j + 1], a[i + 2, j + 2]
+            a30, a31, a32 = a[i + 3, j], a[i + 3, j + 1], a[i + 3, j + 2]
             for r in columns:
-                b0, b1, b2, b3 = b[j, r], b[j + 1, r], b[j + 2, r], b[j + 3, r]
-                sums[i, r] = sums[i, r] + a00 * b0 + a01 * b1 + a02 * b2 + a03 * b3
-                sums[i + 1, r] = sums[i + 1, r] + a10 * b0 + a11 * b1 + a12 * b2 + a13 * b3
-                sums[i + 2, r] = sums[i + 2, r] + a20 * b0 + a21 * b1 + a22 * b2 + a23 * b3
-                sums[i + 3, r] = sums[i + 3, r] + a30 * b0 + a31 * b1 + a32 * b2 + a33 * b3
+                b0, b1, b2 = b[j, r], b[j + 1, r], b[j + 2, r]
+                sums[i, r] = sums[i, r] + a00 * b0 + a01 * b1 + a02 * b2
+                sums[i + 1, r] = sums[i + 1, r] + a10 * b0 + a11 * b1 + a12 * b2
+                sums[i + 2, r] = sums[i + 2, r] + a20 * b0 + a21 * b1 + a22 * b2
+                sums[i + 3, r] = sums[i + 3, r] + a30 * b0 + a31 * b1 + a32 * b2
 
 
 @jit(EXACT)
@@ -148,26 +145,28 @@ def context_attention(query: Floats, kv_cache: Floats, block_table: Ints, kv_hea
     (num_tokens, group, head_size) float32
     """
     num_tokens, group, head_size = query.shape
-    num_rows, num_places = num_tokens * group, round_up(head_size, 4)
+    num_rows = num_tokens * group
     num_columns = round_up(num_rows, CACHE_LINE)
-    queries = zeros_aligned(num_places, num_columns)
+    keys = zeros_aligned(KEY_TILE, round_up(head_size, 3))
+    values = zeros_aligned(KEY_TILE, round_up(head_size, 4))
+    queries = zeros_aligned(keys.shape[1], num_columns)
     queries[:head_size, :num_rows] = query.reshape(num_rows, head_size).T
-    keys, values = zeros_aligned(KEY_TILE, num_places), zeros_aligned(KEY_TILE, num_places)
-    scores, sums = zeros_aligned(KEY_TILE, num_columns), zeros_aligned(num_places, num_columns)
+    scores = zeros_aligned(KEY_TILE, num_columns)
+    sums = zeros_aligned(values.shape[1], num_columns)
     state = zeros_aligned(3, num_columns)
     highest, totals, factors = state[0], state[1], state[2]
     highest[:] = LOWEST
     begin, end = max(0, position + 1 - window), position + num_tokens  # what anybody sees
     for start in range(begin // KEY_TILE * KEY_TILE, end, KEY_TILE):
         copy_tokens(kv_cache, block_table, kv_head, start, begin, end, keys, values)
-        num_keys = min(KEY_TILE, round_up(end - start, 4))
+        num_keys = min(KEY_TILE, round_up(end - start, 12))
         tile = scores[:num_keys]
         tile[:] = 0
         first_column = max(0, start - position) * group  # nobody before it sees any of these keys
         add_product(keys[:num_keys], queries, first_column, tile)
         hide(tile, start - position, group, window)
         weigh(tile, highest, totals, factors)
-        for d in range(num_places):
+        for d in range(len(sums)):
             for r in range(num_columns):
                 sums[d, r] *= factors[r]
         add_product(values[:num_keys].T, tile, first_column, sums)
