@@ -54,9 +54,9 @@ def test_copy_tokens():
     """Those of another tile, before what anybody sees, and after the last one are 0."""
     kv_cache, block_table = random(2, 60, 2, 5, 3), np.random.default_rng(0).permutation(60)
     tokens = kv_cache[:, block_table, 1].reshape(2, 300, 3)
-    expected = np.zeros((2, prefix_prefill.KEY_TILE, 4), np.float32)
+    expected = np.zeros((2, prefix_prefill.KEYS_AT_ONCE, 4), np.float32)
     expected[:, 131 - 128:201 - 128, :3] = tokens[:, 131:201]
-    copied = np.zeros((2, prefix_prefill.KEY_TILE, 4), np.float32)
+    copied = np.zeros((2, prefix_prefill.KEYS_AT_ONCE, 4), np.float32)
     for first, last in ((128, 290), (131, 201)):  # the second must not leave any of the first
         prefix_prefill.copy_tokens(kv_cache, block_table.astype(np.int32), 1, 128, first, last,
                                    *copied)

@@ -6,8 +6,9 @@ a tile of keys at a time, so that the scores never leave the caches (FlashAttent
 fast as it can, is done here with hundreds of them, computing as fast as it can.
 
 A *row* is the query of one token and one query head; those of a token that share a key head are
-neighbours.  Here each row is a column of every array: one instruction then computes the same for 16
-neighbouring queries with one number of a key, and no sum goes across a vector.
+neighbours.  Queries, scores and sums are transposed here, a row is a column of theirs: so one
+vector instruction takes one number of a key and the same place of 16 queries (8 on an older
+processor), and nothing is ever added up across a vector.
 """
 
 import numpy as np
@@ -16,9 +17,9 @@ from minivllm.attention.ops.instructions import larger
 from minivllm.attention.ops.jit import EXACT, jit
 from minivllm.attention.ops.paged_attn import CACHE_LINE, LOWEST, Floats, Ints, exponential
 
-# Tokens whose keys are attended to at a time, a multiple of 12 (see `add_product`): so many that
-# scaling the sums takes little time, so few that their scores stay in the second cache.
-KEY_TILE = 120
+# Tokens that are attended to at a time, a multiple of 12 (see `add_product`): so many that scaling
+# the sums takes little time, so few that their scores stay in the second cache.
+KEYS_AT_ONCE = 120
 
 
 @jit(EXACT)
@@ -40,11 +41,11 @@ def copy_tokens(kv_cache: Floats, block_table: Ints, kv_head: int, start: int, f
                 last: int, keys: Floats, values: Floats) -> None:
     """Copy tokens from `first` up to `last` out of their blocks, that of `start` to place 0.
 
-    `keys` and `values` are ``(KEY_TILE, at least head_size)``; where there is no token they are
+    `keys` and `values` are ``(KEYS_AT_ONCE, at least head_size)``; where there is no token they are
     0.
     """
     block_size, head_size = kv_cache.shape[3:]
-    for i in range(KEY_TILE):
+    for i in range(KEYS_AT_ONCE):
         t = start + i
         if first <= t < last:
             block, offset = block_table[t // block_size], t % block_size
@@ -122,12 +123,20 @@ def weigh(scores: Floats, highest: Floats, totals: Floats, factors: Floats) -> N
 
 
 @jit(EXACT)
+def scale(sums: Floats, factors: Floats) -> None:
+    """Multiply each column of the ``(head_size, num_rows)`` sums by its factor."""
+    for d in range(len(sums)):
+        for r in range(len(factors)):
+            sums[d, r] *= factors[r]
+
+
+@jit(EXACT)
 def context_attention(query: Floats, kv_cache: Floats, block_table: Ints, kv_head: int,
                       position: int, window: int) -> Floats:
     """Attend from consecutive tokens to all tokens that they may see, with one key head.
 
-    Tiles of keys begin at multiples of `KEY_TILE`, so a token's result is the same to the last bit
-    wherever the tile of queries that it is in begins.
+    Tiles of keys begin at multiples of `KEYS_AT_ONCE`, so a token's result is the same to the last
+    bit wherever the tile of queries that it is in begins.
 
     Parameters
     ----------
@@ -146,32 +155,32 @@ def context_attention(query: Floats, kv_cache: Floats, block_table: Ints, kv_hea
     """
     num_tokens, group, head_size = query.shape
     num_rows = num_tokens * group
-    num_columns = round_up(num_rows, CACHE_LINE)
-    keys = zeros_aligned(KEY_TILE, round_up(head_size, 3))
-    values = zeros_aligned(KEY_TILE, round_up(head_size, 4))
+    num_columns = round_up(num_rows, CACHE_LINE)  # the last ones are no rows, and go nowhere
+    keys = zeros_aligned(KEYS_AT_ONCE, round_up(head_size, 3))
+    values = zeros_aligned(KEYS_AT_ONCE, round_up(head_size, 4))
     queries = zeros_aligned(keys.shape[1], num_columns)
     queries[:head_size, :num_rows] = query.reshape(num_rows, head_size).T
-    scores = zeros_aligned(KEY_TILE, num_columns)
+    scores = zeros_aligned(KEYS_AT_ONCE, num_columns)
     sums = zeros_aligned(values.shape[1], num_columns)
     state = zeros_aligned(3, num_columns)
     highest, totals, factors = state[0], state[1], state[2]
     highest[:] = LOWEST
     begin, end = max(0, position + 1 - window), position + num_tokens  # what anybody sees
-    for start in range(begin // KEY_TILE * KEY_TILE, end, KEY_TILE):
+    for start in range(begin // KEYS_AT_ONCE * KEYS_AT_ONCE, end, KEYS_AT_ONCE):
         copy_tokens(kv_cache, block_table, kv_head, start, begin, end, keys, values)
-        num_keys = min(KEY_TILE, round_up(end - start, 12))
+        num_keys = min(KEYS_AT_ONCE, round_up(end - start, 12))
+        first_column = max(0, start - position) * group  # nobody before it sees any of these keys
         tile = scores[:num_keys]
         tile[:] = 0
-        first_column = max(0, start - position) * group  # nobody before it sees any of these keys
+        # (num_keys, head_size) @ (head_size, num_columns)
         add_product(keys[:num_keys], queries, first_column, tile)
         hide(tile, start - position, group, window)
         weigh(tile, highest, totals, factors)
-        for d in range(len(sums)):
-            for r in range(num_columns):
-                sums[d, r] *= factors[r]
+        scale(sums, factors)
+        # (head_size, num_keys) @ (num_keys, num_columns)
         add_product(values[:num_keys].T, tile, first_column, sums)
-    out = np.empty((num_rows, head_size), np.float32)
+    means = np.empty((num_rows, head_size), np.float32)
     for r in range(num_rows):
         for d in range(head_size):
-            out[r, d] = sums[d, r] / totals[r]
-    return out.reshape(query.shape)
+            means[r, d] = sums[d, r] / totals[r]
+    return means.reshape(query.shape)
