@@ -63,6 +63,15 @@ def test_copy_tokens():
     np.testing.assert_array_equal(copied, expected)
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 1, 0)])
+def test_queries_may_lie_in_any_order(order):
+    batch = make_batch(6, 2, 8, 4, query_lens=[30], context_lens=[3])
+    expected, _ = run(NumbaAttentionBackend, batch)
+    back = np.argsort(order)
+    batch.query = np.ascontiguousarray(batch.query.transpose(order)).transpose(back)
+    np.testing.assert_array_equal(run(NumbaAttentionBackend, batch)[0], expected)
+
+
 @pytest.mark.parametrize("shape", [(1, 1), (3, 16), (64, 384)])
 def test_arrays_begin_at_a_cache_line(shape):
     for _ in range(5):
@@ -73,7 +82,7 @@ def test_arrays_begin_at_a_cache_line(shape):
 @pytest.mark.parametrize("window", [None, 1, 100, 150])
 @pytest.mark.parametrize("context_len", [0, 1, 130])
 def test_a_token_has_the_same_result_in_any_chunk(context_len, window):
-    """To the last bit, so that what shares a step with a prompt cannot change its tokens."""
+    """To the last bit; chunks of at most four tokens are attended from like decodes instead."""
     whole = make_batch(6, 2, 12, 8, query_lens=[270], context_lens=[context_len], window=window)
     expected, cache = run(NumbaAttentionBackend, whole)
     for start, stop in [(0, 20), (5, 142), (63, 270), (128, 133), (200, 270)]:

@@ -136,7 +136,9 @@ def attend_from_tiles(thread: int, num_threads: int, tiles: Iterator[tuple[Promp
                       window: int, out: NDArray[np.float32]) -> None:
     """Take tiles until none of those that threads share is left.
 
-    A tile is the queries of some tokens of a prompt, from the given one on, for one key head.
+    A tile is a prompt, the first of the tokens whose queries it has, and a key head.  All threads
+    take from one iterator, over a list, which Python's lock keeps whole; a token sees `window`
+    tokens.
     """
     num_heads, num_kv_heads = query.shape[1], kv_cache.shape[2]
     group = num_heads // num_kv_heads
@@ -144,8 +146,8 @@ def attend_from_tiles(thread: int, num_threads: int, tiles: Iterator[tuple[Promp
         last = min(first + tokens_at_once(group), prompt.num_queries)
         rows = slice(prompt.first_row + first, prompt.first_row + last)
         heads = slice(kv_head * group, (kv_head + 1) * group)
-        out[rows, heads] = context_attention(query[rows, heads] * scale, kv_cache,
-                                             prompt.block_table, kv_head,
+        scaled = np.ascontiguousarray(query[rows, heads] * scale)  # (tokens, group, head_size)
+        out[rows, heads] = context_attention(scaled, kv_cache, prompt.block_table, kv_head,
                                              prompt.context_len + first, window)
 
 

@@ -17,8 +17,9 @@ from minivllm.attention.ops.instructions import larger
 from minivllm.attention.ops.jit import EXACT, jit
 from minivllm.attention.ops.paged_attn import CACHE_LINE, LOWEST, Floats, Ints, exponential
 
-# Tokens that are attended to at a time, a multiple of 12 (see `add_product`): so many that scaling
-# the sums takes little time, so few that their scores stay in the second cache.
+# Tokens that are attended to at a time: so many that scaling the sums takes little time, so few
+# that their scores stay in the second cache.  A multiple of 4 and of 3, for `add_product` takes
+# them as rows of its first matrix (keys) and as columns of it (values).
 KEYS_AT_ONCE = 120
 
 
@@ -39,10 +40,11 @@ def zeros_aligned(num_rows: int, num_columns: int) -> Floats:
 @jit(EXACT)
 def copy_tokens(kv_cache: Floats, block_table: Ints, kv_head: int, start: int, first: int,
                 last: int, keys: Floats, values: Floats) -> None:
-    """Copy tokens from `first` up to `last` out of their blocks, that of `start` to place 0.
+    """Copy keys and values of tokens from `first` up to `last` out of their blocks.
 
-    `keys` and `values` are ``(KEYS_AT_ONCE, at least head_size)``; where there is no token they are
-    0.
+    `keys` and `values` are ``(KEYS_AT_ONCE, at least head_size)``; token t goes to row
+    ``t - start``, and rows of other tokens become 0: a hidden NaN would spoil what it is multiplied
+    with.  Columns from `head_size` on are left as they are.
     """
     block_size, head_size = kv_cache.shape[3:]
     for i in range(KEYS_AT_ONCE):
@@ -89,7 +91,7 @@ def hide(scores: Floats, distance: int, group: int, window: int) -> None:
     ----------
     scores : (num_keys, num_rows) float32
     distance : int
-        How far the first key is behind the first query in their sequence.
+        Position of the first key less that of the first query in their sequence.
     group : int
         Rows for each token.
     window : int
@@ -106,8 +108,10 @@ def hide(scores: Floats, distance: int, group: int, window: int) -> None:
 def weigh(scores: Floats, highest: Floats, totals: Floats, factors: Floats) -> None:
     """Turn the ``(num_keys, num_rows)`` scores into weights ``exp(score - highest)``.
 
-    `highest`, so far, `totals`, so far, and `factors` are ``(num_rows,)``.  Where the highest
-    score of a row has risen, what was added up with the old one is to be scaled by the factor.
+    `highest` and `totals` ``(num_rows,)`` are brought up to date.  Where the highest score of a row
+    has risen, what was added up with the old one is to be scaled by the row's number in `factors`
+    ``(num_rows,)``, which is written.  With NaN among the scores of a row `highest` is any number,
+    and `exponential` keeps the NaN.
     """
     factors[:] = highest
     for t in range(len(scores)):
@@ -136,7 +140,9 @@ def context_attention(query: Floats, kv_cache: Floats, block_table: Ints, kv_hea
     """Attend from consecutive tokens to all tokens that they may see, with one key head.
 
     Tiles of keys begin at multiples of `KEYS_AT_ONCE`, so a token's result is the same to the last
-    bit wherever the tile of queries that it is in begins.
+    bit wherever the tile of queries that it is in begins (with finite values: NaN and infinity also
+    reach tokens before theirs in the same tile).  Sums are divided by the totals at the end, so
+    values of 1e36 and more may overflow.
 
     Parameters
     ----------
@@ -169,7 +175,7 @@ def context_attention(query: Floats, kv_cache: Floats, block_table: Ints, kv_hea
     for start in range(begin // KEYS_AT_ONCE * KEYS_AT_ONCE, end, KEYS_AT_ONCE):
         copy_tokens(kv_cache, block_table, kv_head, start, begin, end, keys, values)
         num_keys = min(KEYS_AT_ONCE, round_up(end - start, 12))
-        first_column = max(0, start - position) * group  # nobody before it sees any of these keys
+        first_column = max(0, start - position) * group  # no row before it sees any of these keys
         tile = scores[:num_keys]
         tile[:] = 0
         # (num_keys, head_size) @ (head_size, num_columns)
