@@ -2,8 +2,8 @@
 
 vLLM leaves this to its CUDA streams.  On a CPU, Numba's own threads (``parallel=True``) and those
 of the BLAS library wait for work by spinning, each on the cores that the other needs.  The
-threads here serve both: they wait awake for some milliseconds, in which they help with products
-(`minivllm.attention.ops.products`), then sleep, and BLAS is kept to the thread that calls it.
+threads here serve both: they wait awake for some milliseconds, in which they help with kernels
+(`minivllm.attention.ops.board`), then sleep, and BLAS is kept to the thread that calls it.
 Their number is `envs.num_threads()`.
 """
 
@@ -59,7 +59,7 @@ def limit_blas_threads() -> None:
 # (board, index, value): returns when ``board[index]`` is no longer `value`, or after a while.
 Wait = Callable[[Any, int, int], object]
 
-# Of a board: counters of tasks, and what `minivllm.attention.ops.products` keeps behind them.
+# Of a board: counters of tasks, and what `minivllm.attention.ops.board` keeps behind them.
 BOARD_SIZE = 80
 _POSTED, _FINISHED = 0, 1
 

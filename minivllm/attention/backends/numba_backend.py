@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minivllm.attention.backends.abstract import AttentionBackend, AttentionMetadata
-from minivllm.attention.ops import layers
+from minivllm.attention.ops import board, layers
 from minivllm.attention.ops.jit import is_compiled
 from minivllm.attention.ops.paged_attn import paged_attention, reshape_and_cache
 from minivllm.attention.ops.prefix_prefill import context_attention
-from minivllm.attention.ops.products import linear, multiply_together, wait_awake
+from minivllm.attention.ops.products import linear
 from minivllm.threads import BOARD_SIZE, share, wait_awake_with
 
 _EVERYTHING = 1 << 30  # a window that hides nothing
@@ -37,27 +37,29 @@ class NumbaAttentionBackend(AttentionBackend):
     def warm_up() -> None:
         """Compile the kernels, or load them from the cache, by a batch of one token."""
         kernels = [paged_attention, context_attention, reshape_and_cache, linear, layers.rms_norm,
-                   layers.silu_and_mul, layers.rotary_embedding, multiply_together, wait_awake]
+                   layers.silu_and_mul, layers.rotary_embedding, board.multiply_together,
+                   board.attend_together, board.wait_awake]
         if not all(is_compiled(kernel) for kernel in kernels):
             print("Compiling kernels, which takes ten to twenty seconds ...", file=sys.stderr)
         token = np.ones((1, 1, 1), np.float32)
         row = np.ones((1, 2), np.float32)
+        kv_cache = np.zeros((2, 1, 1, 1, 1), np.float32)
+        table, lens = np.zeros((1, 1), np.int32), np.ones(1, np.int32)
         if not numba.config.DISABLE_JIT:
-            board = np.zeros(BOARD_SIZE, np.int64)
-            multiply_together(board, row, row, np.ones((1, 1), np.float32))
-            wait_awake(board, 0, 1)
-            wait_awake_with(wait_awake)
+            own = np.zeros(BOARD_SIZE, np.int64)
+            board.multiply_together(own, row, row, np.ones((1, 1), np.float32))
+            board.attend_together(own, token, kv_cache, table, lens, _EVERYTHING, token.copy())
+            board.wait_awake(own, 0, 1)
+            wait_awake_with(board.wait_awake)
         linear(0, 1, row, row, np.ones((1, 1), np.float32))
         layers.rms_norm(0, 1, row, row[0], np.float32(1), row)
         layers.silu_and_mul(0, 1, row, np.ones((1, 1), np.float32))
         heads = np.ones((1, 1, 2), np.float32)
         layers.rotary_embedding(0, 1, np.zeros(1, np.int64), heads, row[:, :1].copy(),
                                 row[:, :1].copy(), heads.copy())
-        kv_cache = np.zeros((2, 1, 1, 1, 1), np.float32)
         NumbaAttentionBackend.reshape_and_cache(token, token, kv_cache, np.zeros(1, np.int64))
-        NumbaAttentionBackend.paged_attention(token, kv_cache, np.zeros((1, 1), np.int32),
-                                              np.ones(1, np.int32), 1.0, None, token)
-        context_attention(token, kv_cache, np.zeros(1, np.int32), 0, 0, _EVERYTHING)
+        paged_attention(0, 1, token, kv_cache, table, lens, _EVERYTHING, token.copy())
+        context_attention(token, kv_cache, table[0], 0, 0, _EVERYTHING)
 
     @staticmethod
     def get_layer_kernels() -> ModuleType:
@@ -104,9 +106,8 @@ class NumbaAttentionBackend(AttentionBackend):
                         scale: float, sliding_window: int | None,
                         out: NDArray[np.float32]) -> None:
         """Attend from the last token of each sequence."""
-        longest = block_tables.shape[1] * kv_cache.shape[3]
-        share(query.size * longest, paged_attention, np.ascontiguousarray(query), kv_cache,
-              block_tables, seq_lens, np.float32(scale), sliding_window or _EVERYTHING, out)
+        board.attend(np.ascontiguousarray(query * np.float32(scale)), kv_cache, block_tables,
+                     seq_lens, sliding_window or _EVERYTHING, out)
 
 
 class Prompt(NamedTuple):

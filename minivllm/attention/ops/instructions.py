@@ -93,10 +93,16 @@ def _place(context: Any, builder: Any, signature: Any, args: Any) -> ir.Value:
     return builder.gep(array.data, [args[1]])
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def floats_at(typing_context: Any, address: Any) -> Any:
-    """Return a pointer to the float32 numbers at an address."""
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
+def _pointer_to(number: Any) -> Any:
+    """Return a function that returns a pointer to the numbers of a type at an address."""
+    @intrinsic  # type: ignore[untyped-decorator]
+    def point(typing_context: Any, address: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
 
-    return types.CPointer(types.float32)(types.int64), generate
+        return types.CPointer(number)(types.int64), generate
+
+    return point
+
+
+floats_at, integers_at = _pointer_to(types.float32), _pointer_to(types.int32)

@@ -11,9 +11,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from minivllm.attention.ops.board import multiply as multiply
 from minivllm.attention.ops.jit import EXACT, REORDERED, jit
 from minivllm.attention.ops.paged_attn import exp_minus
-from minivllm.attention.ops.products import multiply as multiply
 
 Floats = NDArray[np.float32]
 

@@ -29,10 +29,6 @@ CACHE_LINE = 16  # numbers of 4 bytes
 # Below every score but minus infinity; unlike that one it can be subtracted from any.
 LOWEST = np.float32(np.finfo(np.float32).min)
 
-# With so many sequences for each thread, all as long as the longest, whole ones divide evenly
-# enough.
-MANY_SEQUENCES = 8
-
 
 @jit(EXACT)
 def reshape_and_cache(key: Floats, value: Floats, kv_cache: Floats,
@@ -215,29 +211,34 @@ def attend(rows: Floats, seq_len: int, kv_cache: Floats, block_table: Ints, firs
     weights = np.empty((len(rows), blocks_at_once * block_size), np.float32)
     sums = np.zeros(rows.shape, np.float32)
     totals = np.zeros(len(rows), np.float32)
-    highest = np.full(len(rows), LOWEST)
+    highest = np.empty(len(rows), np.float32)
+    highest[:] = LOWEST
     for first in range(max(0, seq_len - window) // block_size, last_block + 1, blocks_at_once):
-        blocks = range(first, min(first + blocks_at_once, last_block + 1))
+        last = min(first + blocks_at_once - 1, last_block)
         start = first * block_size  # the token whose key is in column 0 of weights
-        for block in blocks:
-            t, following = block * block_size, block_table[min(block + 1, last_block)]
+        for block in range(first, last + 1):
+            t = block * block_size
+            # After the last keys come the first values.
+            following = kv_cache[np.int64(block == last),
+                                 block_table[block + 1 if block < last else first]]
             for i in range(last_head - first_head):
                 head, r = first_head + i, i * group
                 put_scores(rows[r:r + group], kv_cache[0, block_table[block], head],
-                           min(block_size, seq_len - t), kv_cache[0, following, head],
-                           weights[r:r + group], t - start)
+                           min(block_size, seq_len - t), following[head], weights[r:r + group],
+                           t - start)
         end = min(seq_len - start, weights.shape[1])
         begin = max(0, seq_len - start - window)
         weights[:, :begin] = 0
         for r in range(len(rows)):
             exponentiate(weights[r, begin:end], r, highest, totals, sums)
-        for block in blocks:
-            t, following = block * block_size, block_table[min(block + 1, last_block)]
+        for block in range(first, last + 1):
+            t = block * block_size
+            # After the last values come the next keys.
+            following = kv_cache[np.int64(block < last), block_table[min(block + 1, last_block)]]
             for i in range(last_head - first_head):
                 head, r = first_head + i, i * group
                 add_values(weights[r:r + group], t - start, kv_cache[1, block_table[block], head],
-                           min(block_size, seq_len - t), kv_cache[1, following, head],
-                           sums[r:r + group])
+                           min(block_size, seq_len - t), following[head], sums[r:r + group])
     for r in range(len(rows)):
         for d in range(rows.shape[1]):
             sums[r, d] /= totals[r]
@@ -245,34 +246,42 @@ def attend(rows: Floats, seq_len: int, kv_cache: Floats, block_table: Ints, firs
 
 
 @jit(REORDERED)
-def paged_attention(thread: int, num_threads: int, query: Floats, kv_cache: Floats,
-                    block_tables: Ints, seq_lens: Ints, scale: float, window: int,
-                    out: Floats) -> None:
-    """Attend from the last token of each sequence.
+def paged_attention(part: int, num_parts: int, query: Floats, kv_cache: Floats,
+                    block_tables: Ints, seq_lens: Ints, window: int, out: Floats) -> None:
+    """Attend from the last token of each sequence; compute one of `num_parts` parts of it.
 
-    Called on each thread of a pool; a thread takes every `num_threads`-th sequence, with all its
-    key heads, which lie side by side in a block.  If sequences are few it takes single key heads
-    instead.
+    Parts have equally many keys, to within those that one key head sees in one sequence.  Where
+    possible the key heads of a sequence are together: they lie side by side in a block.
 
     Parameters
     ----------
-    thread, num_threads : int
+    part, num_parts : int
     query, out : (num_seqs, num_heads, head_size) float32
+        The query is scaled.
     kv_cache : (2, num_blocks, num_kv_heads, block_size, head_size) float32
     block_tables : (num_seqs, max_blocks) int32
     seq_lens : (num_seqs,) int32
-    scale : float32
     window : int
         How many tokens a token sees, itself included.
     """
     num_kv_heads = kv_cache.shape[2]
     group = query.shape[1] // num_kv_heads
-    many = seq_lens.sum() >= MANY_SEQUENCES * num_threads * seq_lens.max()
-    heads_at_once = num_kv_heads if many else 1
-    pieces = num_kv_heads // heads_at_once  # of each sequence
-    for piece in range(thread, len(seq_lens) * pieces, num_threads):
-        seq, first_head = piece // pieces, piece % pieces * heads_at_once
-        last_head = first_head + heads_at_once
-        rows = slice(first_head * group, last_head * group)
-        out[seq, rows] = attend(query[seq, rows] * scale, seq_lens[seq], kv_cache,
-                                block_tables[seq], first_head, last_head, window)
+    num_keys = 0  # of all sequences and heads
+    for seq in range(len(seq_lens)):
+        num_keys += min(seq_lens[seq], window) * num_kv_heads
+    begin, end = num_keys * part // num_parts, num_keys * (part + 1) // num_parts
+    before = 0  # keys of the sequences before
+    for seq in range(len(seq_lens)):
+        # The heads whose first key is in this part.
+        num_seen = min(seq_lens[seq], window)
+        first_head = min(max(0, (begin - before + num_seen - 1) // num_seen), num_kv_heads)
+        last_head = min(max(0, (end - before + num_seen - 1) // num_seen), num_kv_heads)
+        before += num_seen * num_kv_heads
+        if first_head == last_head:
+            continue
+        first_row = first_head * group
+        means = attend(query[seq, first_row:last_head * group], seq_lens[seq], kv_cache,
+                       block_tables[seq], first_head, last_head, window)
+        for r in range(len(means)):
+            for d in range(means.shape[1]):
+                out[seq, first_row + r, d] = means[r, d]

@@ -113,7 +113,8 @@ def weigh(scores: Floats, highest: Floats, totals: Floats, factors: Floats) -> N
     ``(num_rows,)``, which is written.  With NaN among the scores of a row `highest` is any number,
     and `exponential` keeps the NaN.
     """
-    factors[:] = highest
+    for r in range(len(highest)):
+        factors[r] = highest[r]
     for t in range(len(scores)):
         for r in range(len(highest)):
             highest[r] = larger(highest[r], scores[t, r])
@@ -165,7 +166,10 @@ def context_attention(query: Floats, kv_cache: Floats, block_table: Ints, kv_hea
     keys = zeros_aligned(KEYS_AT_ONCE, round_up(head_size, 3))
     values = zeros_aligned(KEYS_AT_ONCE, round_up(head_size, 4))
     queries = zeros_aligned(keys.shape[1], num_columns)
-    queries[:head_size, :num_rows] = query.reshape(num_rows, head_size).T
+    rows = query.reshape(num_rows, head_size)
+    for r in range(num_rows):
+        for d in range(head_size):
+            queries[d, r] = rows[r, d]
     scores = zeros_aligned(KEYS_AT_ONCE, num_columns)
     sums = zeros_aligned(values.shape[1], num_columns)
     state = zeros_aligned(3, num_columns)
