@@ -68,17 +68,17 @@ def test_a_forked_child_makes_its_own_threads():
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
-def test_any_number_of_threads_gives_the_same_numbers_in_decode():
+def test_any_number_of_parts_gives_the_same_numbers_in_decode():
     """Threads share sequences and heads out, they do not split sums."""
     batch = make_batch(6, 3, 16, 8, query_lens=[1, 1, 1], context_lens=[10, 250, 0])
     _, cache = run(NumbaAttentionBackend, batch)
     results = []
-    for num_threads in (1, 2, 5):
+    for num_parts in (1, 2, 5):
         out = np.full_like(batch.query, np.nan)
-        for thread in range(num_threads):
+        for part in range(num_parts):
             paged_attn.paged_attention(
-                thread, num_threads, batch.query, cache, batch.metadata.block_tables,
-                batch.metadata.seq_lens, np.float32(batch.scale), 1 << 30, out)
+                part, num_parts, batch.query * np.float32(batch.scale), cache,
+                batch.metadata.block_tables, batch.metadata.seq_lens, 1 << 30, out)
         results.append(out)
     np.testing.assert_allclose(results[0], dense(batch), atol=1e-5)
     np.testing.assert_array_equal(results[0], results[1])
@@ -115,7 +115,7 @@ def test_one_compiled_version_of_each_kernel_serves_all_batches():
         assert len(kernel.signatures) <= 1, kernel.signatures
 
 
-def test_many_sequences_are_taken_whole_and_few_by_heads_to_the_same_result():
+def test_heads_of_a_sequence_may_be_in_several_parts():
     batch = make_batch(6, 3, 8, 4, query_lens=[1] * 150, context_lens=list(range(50, 200)),
                        window=30)
     _, cache = run(NumbaAttentionBackend, batch)
@@ -126,11 +126,12 @@ def test_many_sequences_are_taken_whole_and_few_by_heads_to_the_same_result():
         NumbaAttentionBackend.paged_attention(batch.query[one], cache, tables[one], lens[one],
                                               batch.scale, 30, alone[one])
     np.testing.assert_allclose(alone, dense(batch), atol=1e-5)
-    for num_threads in (1, 2, 5):
+    for num_parts in (1, 2, 5):
         together = np.full_like(batch.query, np.nan)
-        for thread in range(num_threads):
-            paged_attn.paged_attention(thread, num_threads, batch.query, cache, tables, lens,
-                                       np.float32(batch.scale), 30, together)
+        for part in range(num_parts):
+            paged_attn.paged_attention(
+                part, num_parts, batch.query * np.float32(batch.scale), cache, tables, lens, 30,
+                together)
         np.testing.assert_array_equal(alone, together)
 
 

@@ -17,10 +17,13 @@ from minivllm.attention.ops.instructions import larger
 from minivllm.attention.ops.jit import EXACT, jit
 from minivllm.attention.ops.paged_attn import CACHE_LINE, LOWEST, Floats, Ints, exponential
 
+# Tokens whose keys or values are multiplied at a time.  A multiple of 4 and of 3, for `add_product`
+# takes them as rows of its first matrix (keys) and as columns of it (values).
+STEP = 12
+
 # Tokens that are attended to at a time: so many that scaling the sums takes little time, so few
-# that their scores stay in the second cache.  A multiple of 4 and of 3, for `add_product` takes
-# them as rows of its first matrix (keys) and as columns of it (values).
-KEYS_AT_ONCE = 120
+# that their scores stay in the second cache.
+KEYS_AT_ONCE = 10 * STEP
 
 
 @jit(EXACT)
@@ -81,6 +84,15 @@ def add_product(a: Floats, b: Floats, first_column: int, sums: Floats) -> None:
                 sums[i + 1, r] = sums[i + 1, r] + a10 * b0 + a11 * b1 + a12 * b2
                 sums[i + 2, r] = sums[i + 2, r] + a20 * b0 + a21 * b1 + a22 * b2
                 sums[i + 3, r] = sums[i + 3, r] + a30 * b0 + a31 * b1 + a32 * b2
+
+
+@jit(EXACT)
+def first_that_sees(distance: int, group: int) -> int:
+    """Return the column of the first row that sees a token, or one a little before it.
+
+    No vector from there on lies in two cache lines.  Arguments are those of `hide`.
+    """
+    return max(0, distance) * group // CACHE_LINE * CACHE_LINE
 
 
 @jit(EXACT)
@@ -178,17 +190,20 @@ def context_attention(query: Floats, kv_cache: Floats, block_table: Ints, kv_hea
     begin, end = max(0, position + 1 - window), position + num_tokens  # what anybody sees
     for start in range(begin // KEYS_AT_ONCE * KEYS_AT_ONCE, end, KEYS_AT_ONCE):
         copy_tokens(kv_cache, block_table, kv_head, start, begin, end, keys, values)
-        num_keys = min(KEYS_AT_ONCE, round_up(end - start, 12))
-        first_column = max(0, start - position) * group  # no row before it sees any of these keys
+        num_keys = min(KEYS_AT_ONCE, round_up(end - start, STEP))
         tile = scores[:num_keys]
         tile[:] = 0
         # (num_keys, head_size) @ (head_size, num_columns)
-        add_product(keys[:num_keys], queries, first_column, tile)
+        for i in range(0, num_keys, STEP):
+            first_column = first_that_sees(start + i - position, group)
+            add_product(keys[i:i + STEP], queries, first_column, tile[i:i + STEP])
         hide(tile, start - position, group, window)
         weigh(tile, highest, totals, factors)
         scale(sums, factors)
         # (head_size, num_keys) @ (num_keys, num_columns)
-        add_product(values[:num_keys].T, tile, first_column, sums)
+        for i in range(0, num_keys, STEP):
+            first_column = first_that_sees(start + i - position, group)
+            add_product(values[i:i + STEP].T, tile[i:i + STEP], first_column, sums)
     means = np.empty((num_rows, head_size), np.float32)
     for r in range(num_rows):
         for d in range(head_size):

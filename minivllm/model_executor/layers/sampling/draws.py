@@ -26,8 +26,7 @@ def softmax(logits: Logits) -> tuple[Probs, Logprobs]:
     probs, logprobs : (num_rows, vocab_size) float32
     """
     shifted = shift_to_zero(logits)
-    # What is cut off, most of a row as a rule, needs no exponential: it stays 0.
-    probs: Probs = np.exp(shifted, out=np.zeros_like(shifted), where=shifted > -np.inf)
+    probs: Probs = np.exp(shifted)  # (num_rows, vocab_size)
     total = probs.sum(axis=1, keepdims=True)  # (num_rows, 1)
     probs /= total
     shifted -= np.log(total)

@@ -1,4 +1,4 @@
-"""Products that threads share: right whoever helps, and nobody waits for ever."""
+"""Kernels that threads share: right whoever helps, and nobody waits for ever."""
 
 import os
 import threading
@@ -9,16 +9,18 @@ import pytest
 
 from minivllm import threads
 from minivllm.attention.backends.numba_backend import NumbaAttentionBackend
-from minivllm.attention.ops import products
-from minivllm.attention.ops.products import (
+from minivllm.attention.ops import board
+from minivllm.attention.ops.board import (
     NUM_PARTS,
     TAKEN,
     UNFINISHED_PARTS,
     UNTAKEN_PARTS,
+    attend_together,
     multiply,
     multiply_together,
 )
 from minivllm.threads import BOARD_SIZE, ThreadPool
+from tests.attention.batches import dense, make_batch, run
 
 SHAPES = [(1, 576, 960), (3, 576, 576), (8, 300, 1001), (13, 64, 3000)]
 
@@ -111,21 +113,51 @@ def test_the_board_is_empty_afterwards(pool):
 
 
 def test_a_taken_board_is_left_alone():
-    board = np.zeros(BOARD_SIZE, np.int64)
-    board[TAKEN] = 1
-    before = board.copy()
+    own = np.zeros(BOARD_SIZE, np.int64)
+    own[TAKEN] = 1
+    before = own.copy()
     x, weight, out = operands(4, *SHAPES[2])
-    assert multiply_together(board, x, weight, out)
+    assert multiply_together(own, x, weight, out)
     np.testing.assert_allclose(out, x @ weight.T, atol=2e-4)
-    np.testing.assert_array_equal(board, before)
+    np.testing.assert_array_equal(own, before)
 
 
 def test_alone_one_takes_all_parts():
-    board = np.zeros(BOARD_SIZE, np.int64)
+    own = np.zeros(BOARD_SIZE, np.int64)
     for seed, rows in enumerate([1, NUM_PARTS - 1, NUM_PARTS, 5 * NUM_PARTS + 3]):
         x, weight, out = operands(seed, 2, 20, rows)
-        assert not multiply_together(board, x, weight, out)
+        assert not multiply_together(own, x, weight, out)
         np.testing.assert_allclose(out, x @ weight.T, atol=1e-4)
+
+
+@pytest.mark.parametrize("num_seqs", [1, 2, 3, 7, 8, 9, 64])
+def test_attention_of_some_sequences(pool, num_seqs):
+    """The same numbers whoever computes which part, and when somebody else has the board."""
+    rng = np.random.default_rng(num_seqs)
+    batch = make_batch(6, 3, 16, 4, query_lens=[1] * num_seqs,
+                       context_lens=rng.integers(300, 2000, num_seqs).tolist(), window=1500)
+    result, cache = run(NumbaAttentionBackend, batch)
+    np.testing.assert_allclose(result, dense(batch), atol=1e-5)
+    query = batch.query * np.float32(batch.scale)
+    for taken in (0, 1):
+        own = np.zeros(BOARD_SIZE, np.int64)
+        own[TAKEN] = taken
+        out = np.full_like(query, np.nan)
+        helped = attend_together(own, query, cache, batch.metadata.block_tables,
+                                 batch.metadata.seq_lens, 1500, out)
+        assert helped == bool(taken)
+        np.testing.assert_array_equal(out, result)
+
+
+def test_attention_between_products(pool):
+    """Who is late for one kernel takes a part of the next, with that one's arguments."""
+    batches = [make_batch(6, 3, 16, 4, query_lens=[1] * n, context_lens=[100 * n] * n, window=None)
+               for n in (3, 8)]
+    expected = [dense(batch) for batch in batches]
+    for seed in range(100):
+        check(seed, SHAPES[seed % len(SHAPES)])
+        result, _ = run(NumbaAttentionBackend, batches[seed % 2])
+        np.testing.assert_allclose(result, expected[seed % 2], atol=1e-5)
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -145,5 +177,7 @@ def test_a_forked_child_has_a_board_of_its_own():
 
 def test_if_nothing_is_compiled_python_hands_over(monkeypatch):
     monkeypatch.setattr(threads, "_pool", ThreadPool(2))
-    monkeypatch.setattr(products.numba.config, "DISABLE_JIT", 1)
+    monkeypatch.setattr(board.numba.config, "DISABLE_JIT", 1)
     check(7, SHAPES[0])
+    batch = make_batch(4, 2, 16, 4, query_lens=[1] * 9, context_lens=[500] * 9)
+    np.testing.assert_allclose(run(NumbaAttentionBackend, batch)[0], dense(batch), atol=1e-5)
