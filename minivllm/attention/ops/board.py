@@ -101,7 +101,7 @@ def multiply_together(board: Board, x: Floats, weight: Floats, out: Floats) -> b
     board[WORK + 3] = out.ctypes.data
     board[WORK + 4], board[WORK + 5] = x.shape
     board[WORK + 6] = len(weight)
-    return work_together(board)  # type: ignore[no-any-return]
+    return work_together(board)
 
 
 @jit(EXACT)
@@ -128,7 +128,7 @@ def attend_together(board: Board, query: Floats, kv_cache: Floats, block_tables:
     board[WORK + 6], board[WORK + 7], board[WORK + 8] = query.shape
     board[WORK + 9], board[WORK + 10], board[WORK + 11] = kv_cache.shape[1:4]
     board[WORK + 12], board[WORK + 13] = block_tables.shape[1], window
-    return work_together(board)  # type: ignore[no-any-return]
+    return work_together(board)
 
 
 @jit(EXACT)
@@ -162,7 +162,7 @@ def work_together(board: Board) -> bool:
     while read_afresh(board, UNFINISHED_PARTS) > 0:
         pass
     exchange(board, TAKEN, 0)
-    return num_mine < NUM_PARTS
+    return num_mine < NUM_PARTS  # type: ignore[no-any-return]
 
 
 @jit(EXACT)

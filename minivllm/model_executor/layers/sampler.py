@@ -50,8 +50,8 @@ from minivllm.sequence import CompletionSequenceGroupOutput, SamplerOutput, Sequ
 from minivllm.threads import get_pool
 from minivllm.utils import InternalError
 
-# Logits in a part of the batch: four sequences' of a vocabulary of 50,000.
-_SLAB_SIZE = 200_000
+# Logits in a part of the batch: eight sequences' of a vocabulary of 50,000.
+_SLAB_SIZE = 400_000
 
 # (index of the parent among the group's sequences, token id) of each sample.
 Samples = list[tuple[int, int]]
