@@ -154,8 +154,8 @@ def context_attention(query: Floats, kv_cache: Floats, block_table: Ints, kv_hea
 
     Tiles of keys begin at multiples of `KEYS_AT_ONCE`, so a token's result is the same to the last
     bit wherever the tile of queries that it is in begins (with finite values: NaN and infinity also
-    reach tokens before theirs in the same tile).  Sums are divided by the totals at the end, so
-    values of 1e36 and more may overflow.
+    reach a few tokens before theirs).  Sums are divided by the totals at the end, so values of 1e36
+    and more may overflow.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def context_attention(query: Floats, kv_cache: Floats, block_table: Ints, kv_hea
     for r in range(num_rows):
         for d in range(head_size):
             queries[d, r] = rows[r, d]
-    scores = zeros_aligned(KEYS_AT_ONCE, num_columns)
+    room = zeros_aligned(KEYS_AT_ONCE, num_columns)
     sums = zeros_aligned(values.shape[1], num_columns)
     state = zeros_aligned(3, num_columns)
     highest, totals, factors = state[0], state[1], state[2]
@@ -191,19 +191,19 @@ def context_attention(query: Floats, kv_cache: Floats, block_table: Ints, kv_hea
     for start in range(begin // KEYS_AT_ONCE * KEYS_AT_ONCE, end, KEYS_AT_ONCE):
         copy_tokens(kv_cache, block_table, kv_head, start, begin, end, keys, values)
         num_keys = min(KEYS_AT_ONCE, round_up(end - start, STEP))
-        tile = scores[:num_keys]
-        tile[:] = 0
+        scores = room[:num_keys]
+        scores[:] = 0
         # (num_keys, head_size) @ (head_size, num_columns)
         for i in range(0, num_keys, STEP):
             first_column = first_that_sees(start + i - position, group)
-            add_product(keys[i:i + STEP], queries, first_column, tile[i:i + STEP])
-        hide(tile, start - position, group, window)
-        weigh(tile, highest, totals, factors)
+            add_product(keys[i:i + STEP], queries, first_column, scores[i:i + STEP])
+        hide(scores, start - position, group, window)
+        weigh(scores, highest, totals, factors)
         scale(sums, factors)
         # (head_size, num_keys) @ (num_keys, num_columns)
         for i in range(0, num_keys, STEP):
             first_column = first_that_sees(start + i - position, group)
-            add_product(values[i:i + STEP].T, tile[i:i + STEP], first_column, sums)
+            add_product(values[i:i + STEP].T, scores[i:i + STEP], first_column, sums)
     means = np.empty((num_rows, head_size), np.float32)
     for r in range(num_rows):
         for d in range(head_size):
