@@ -149,6 +149,21 @@ def test_attention_of_some_sequences(pool, num_seqs):
         np.testing.assert_array_equal(out, result)
 
 
+def test_attention_of_arrays_of_other_kinds_and_orders(pool):
+    """What is handed over as an address must not be taken for something else."""
+    batch = make_batch(6, 3, 16, 4, query_lens=[1] * 9, context_lens=range(500, 509))
+    expected, cache = run(NumbaAttentionBackend, batch)
+    tables, lens = batch.metadata.block_tables, batch.metadata.seq_lens
+    room = np.full((9, 8, 32), np.nan, np.float32)
+    out = room[:, 1:7, ::2]
+    NumbaAttentionBackend.paged_attention(
+        batch.query.T.copy().T.astype(np.float64), cache.T.copy().T,
+        np.repeat(tables, 2, axis=1).astype(np.int64)[:, ::2], np.repeat(lens, 2)[::2],
+        batch.scale, None, out)
+    np.testing.assert_allclose(out, expected, atol=1e-6)
+    assert np.isnan(room[:, [0, 7]]).all() and np.isnan(room[:, :, 1::2]).all()
+
+
 def test_attention_between_products(pool):
     """Who is late for one kernel takes a part of the next, with that one's arguments."""
     batches = [make_batch(6, 3, 16, 4, query_lens=[1] * n, context_lens=[100 * n] * n, window=None)

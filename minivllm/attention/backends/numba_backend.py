@@ -106,8 +106,15 @@ class NumbaAttentionBackend(AttentionBackend):
                         scale: float, sliding_window: int | None,
                         out: NDArray[np.float32]) -> None:
         """Attend from the last token of each sequence."""
-        board.attend(np.ascontiguousarray(query * np.float32(scale)), kv_cache, block_tables,
-                     seq_lens, sliding_window or _EVERYTHING, out)
+        # Addresses are handed over, so kind and order of the numbers must be right.
+        result = np.ascontiguousarray(out, np.float32)  # the same array, as a rule
+        board.attend(np.ascontiguousarray(query * np.float32(scale), np.float32),
+                     np.ascontiguousarray(kv_cache, np.float32),
+                     np.ascontiguousarray(block_tables, np.int32),
+                     np.ascontiguousarray(seq_lens, np.int32),
+                     sliding_window or _EVERYTHING, result)
+        if result is not out:
+            out[:] = result
 
 
 class Prompt(NamedTuple):
