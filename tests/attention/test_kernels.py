@@ -13,7 +13,7 @@ import pytest
 from minivllm.attention.backends import numba_backend
 from minivllm.attention.backends.numba_backend import NumbaAttentionBackend
 from minivllm.attention.backends.numpy_backend import NumpyAttentionBackend
-from minivllm.attention.ops import paged_attn, prefix_prefill
+from minivllm.attention.ops import paged_attn, prefix_prefill, products
 from tests.attention.batches import dense, make_batch, run
 
 ROOT = Path(__file__).parent.parent.parent
@@ -111,7 +111,7 @@ def test_one_compiled_version_of_each_kernel_serves_all_batches():
             run(NumbaAttentionBackend, make_batch(4, 2, 8, 4, query_lens,
                                                   [20] * len(query_lens), window=window))
     for kernel in (prefix_prefill.context_attention, paged_attn.paged_attention,
-                   paged_attn.reshape_and_cache):
+                   paged_attn.reshape_and_cache, products.linear):
         assert len(kernel.signatures) <= 1, kernel.signatures
 
 

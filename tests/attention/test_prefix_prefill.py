@@ -6,7 +6,7 @@ import pytest
 
 from minivllm.attention.backends.numba_backend import NumbaAttentionBackend
 from minivllm.attention.ops import prefix_prefill
-from minivllm.attention.ops.paged_attn import LOWEST
+from minivllm.attention.ops.paged_attn import CACHE_LINE, LOWEST
 from tests.attention.batches import make_batch, run
 
 
@@ -61,6 +61,15 @@ def test_copy_tokens():
         prefix_prefill.copy_tokens(kv_cache, block_table.astype(np.int32), 1, 128, first, last,
                                    *copied)
     np.testing.assert_array_equal(copied, expected)
+
+
+@pytest.mark.parametrize("group", [1, 3, 16, 17])
+def test_columns_begin_at_the_cache_line_of_the_first_row_that_sees(group):
+    for distance in range(-5, 100):
+        column = prefix_prefill.first_that_sees(distance, group)
+        first_row = max(0, distance) * group
+        assert column % CACHE_LINE == 0
+        assert column <= first_row < column + CACHE_LINE
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 1, 0)])

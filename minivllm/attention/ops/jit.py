@@ -1,9 +1,11 @@
 """Compiles kernels with Numba.
 
 A kernel is a plain Python function; with ``NUMBA_DISABLE_JIT=1`` it stays one, to be stepped
-through in a debugger.  Compiled code is kept on disk: beside the source, else in the user's cache
-directory, else where ``NUMBA_CACHE_DIR`` says.  Where nothing of this can be written, each
-process compiles anew.
+through in a debugger.  Kernels copy arrays number by number: for ``a[:] = b`` Numba would also
+compile what it says where shapes differ, which takes longer than many a kernel.
+
+Compiled code is kept on disk: beside the source, else in the user's cache directory, else where
+``NUMBA_CACHE_DIR`` says.  Where nothing of this can be written, each process compiles anew.
 """
 
 from collections.abc import Callable

@@ -17,9 +17,9 @@ ROWS_AT_ONCE = 64
 def linear(part: int, num_parts: int, x: Floats, weight: Floats, out: Floats) -> None:
     """Put the products with one of `num_parts` equal groups of the weight's rows into `out`.
 
-    A weight is read from memory once, as three streams that begin
-    a third of the part apart.  Where rows are no multiple of three, or tokens of four, some are
-    computed twice.  (BLAS rearranges a weight first, which pays with many tokens.)
+    A weight is read from memory once, as three streams that begin a third of the part apart.  Where
+    rows are no multiple of three, or tokens of four, some are computed twice.  (BLAS rearranges a
+    weight first, which pays with many tokens.)
 
     Parameters
     ----------
